@@ -1,0 +1,82 @@
+package call
+
+// ID names one call, one generation of calls never reuses it. It is shown to callers and is the ledger's join key.
+type ID string
+
+// Principal is who calls, resolved from a credential before anything else happens. It never holds the credential.
+type Principal struct {
+	ID string // stable, fit for logs and the ledger
+}
+
+// Request is a caller's wish, as an edge has translated it (step 2 of the path).
+type Request struct {
+	Principal Principal
+	Export    string // through which export it came; "" from the operator's own command line
+	Session   string // the inbound protocol session, "" if there is none
+	Tool      ToolID
+
+	// Arguments is the raw JSON object that the caller sent, syntactically checked; nil means that there was none.
+	Arguments []byte
+	// Meta is the caller's _meta as a raw JSON object without the keys that the protocol or the runtime reserves; nil: none.
+	Meta []byte
+
+	// Progress takes the provider's progress, in order, never after Call has returned. nil: the caller wants none.
+	Progress func(Progress)
+	// Log takes the provider's log messages of this call (notifications/message). nil: the caller wants none.
+	Log func(LogMessage)
+	// LogLevel is the least severe level that the caller asked for; "" if none.
+	LogLevel string
+}
+
+// Progress is one progress notification of a running call. Numbers are the provider's JSON, kept exact.
+type Progress struct {
+	Progress []byte // a JSON number
+	Total    []byte // a JSON number, or nil
+	Message  string
+}
+
+// LogMessage is one log message that a provider sent for a running call.
+type LogMessage struct {
+	Level  string
+	Logger string
+	Data   []byte // any JSON value
+}
+
+// Reply is what the path hands back to an edge. Exactly one of Result and Error is set when the provider's own answer is
+// released; neither is when the path itself speaks, through Outcome.
+type Reply struct {
+	Outcome Outcome
+	Result  []byte         // the provider's result object, byte for byte
+	Error   *ProviderError // the provider's JSON-RPC error
+}
+
+// ProviderError is a JSON-RPC error that a provider answered with; Data is its raw JSON.
+type ProviderError struct {
+	Code    int64
+	Message string
+	Data    []byte
+}
+
+// Answer is what came back from a provider, before anything is concluded from it. Delivery is measured at the connection,
+// never guessed.
+type Answer struct {
+	Delivery Delivery
+
+	// A result object. ResultType is "complete" when the field is absent (S-003).
+	Result     []byte
+	ResultType string
+	IsError    bool
+
+	// A JSON-RPC error.
+	Error *ProviderError
+
+	// Fault is set when no valid answer came: its code and a detail for operators.
+	Fault  Code
+	Detail string
+
+	// HTTPStatus is that of the provider's endpoint if it explains a fault; 0 otherwise.
+	HTTPStatus int
+
+	// Contract says that tool-contract v1 was negotiated on the connection.
+	Contract bool
+}

@@ -1,0 +1,79 @@
+package ledger
+
+import (
+	"time"
+
+	"github.com/ostiary/ostiary/call"
+)
+
+// Kind says what a record is about. The list only grows.
+type Kind string
+
+// The kinds of records.
+const (
+	KindOpened          Kind = "ledger.opened"       // a gateway took the ledger
+	KindClosed          Kind = "ledger.closed"       // and let go of it in order
+	KindProviderStarted Kind = "provider.started"    // with negotiated revision and catalog digests
+	KindProviderFailed  Kind = "provider.failed"     // with phase and cause
+	KindProviderState   Kind = "provider.state"      // a change of lifecycle state, with its reason
+	KindCatalogChanged  Kind = "mcp.catalog.changed" // R2.6
+	KindCallRefused     Kind = "call.refused"        // refused before an intent: nothing was sent
+	KindCallIntent      Kind = "call.intent"         // about to be sent (step 9)
+	KindCallOutcome     Kind = "call.outcome"        // what is known afterwards (step 12)
+	KindProtocolRefused Kind = "endpoint.refused"    // an inbound request was refused before it was a call
+)
+
+// Entry is what a caller appends; the ledger adds sequence, hashes and the tree.
+type Entry struct {
+	Time      time.Time
+	Kind      Kind
+	CallID    call.ID // "" where it does not apply, as for the next two
+	Session   string
+	Principal string
+	Body      []byte // one JSON object; made canonical (RFC 8785, integers exact) when it is appended; nil: {}
+}
+
+// Record is an entry in its place: what is stored, exported and verified.
+type Record struct {
+	Seq int64 // from 1, without gaps
+	Entry
+	Prev Hash // hash of the record before; zero for the first
+	Hash Hash // RFC 6962 leaf hash of the record's canonical JSON without "hash"
+}
+
+// Hash is a SHA-256 hash of the chain or of the tree.
+type Hash [32]byte
+
+// Intent is a call that was let through and has no outcome yet. The row lives from step 9 to step 12.
+type Intent struct {
+	CallID    call.ID
+	Seq       int64 // of its call.intent record; filled by the store
+	Started   time.Time
+	Principal string
+	Session   string
+	Tool      call.ToolID
+}
+
+// Tx is what the ledger needs of a read-write transaction of the store. Appends get their sequence in the order of the
+// calls; they are in the chain exactly if the transaction commits.
+type Tx interface {
+	Append(Entry) error
+	// OpenIntent keeps the intent until CloseIntent. A call id that is open already is store.ErrConflict.
+	OpenIntent(Intent) error
+	// CloseIntent ends an intent. One that is not open is store.ErrNotFound: a call has exactly one outcome (I2).
+	CloseIntent(call.ID) error
+	// OpenIntents lists all intents without an outcome, oldest first.
+	OpenIntents() ([]Intent, error)
+}
+
+// View is what the ledger needs of a read-only transaction.
+type View interface {
+	// Records yields records with Seq > after in order, at most limit (0: all).
+	Records(after int64, limit int, yield func(Record) error) error
+	// RecordsOfCall yields the records that carry the call id, in order.
+	RecordsOfCall(id call.ID, yield func(Record) error) error
+	// Head is the last record's sequence and hash; zero values when the ledger is empty.
+	Head() (seq int64, hash Hash, err error)
+	// Checkpoints yields the signed checkpoints (note format), oldest first.
+	Checkpoints(yield func(seq int64, note []byte) error) error
+}

@@ -1,0 +1,32 @@
+package provider
+
+import "fmt"
+
+// State is where a provider is in its life (R6.5).
+type State uint8
+
+// The states of R6.5.
+const (
+	Registered State = iota
+	Discovering
+	Ready
+	Degraded
+	Disabled
+	Quarantined
+	Removed
+)
+
+var stateNames = [...]string{"REGISTERED", "DISCOVERING", "READY", "DEGRADED", "DISABLED", "QUARANTINED", "REMOVED"}
+
+func (s State) String() string {
+	if int(s) < len(stateNames) {
+		return stateNames[s]
+	}
+	return fmt.Sprintf("invalid(%d)", s)
+}
+
+// MarshalText writes the name.
+func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// Active says whether calls may be let through in this state. A DEGRADED provider still serves what it can.
+func (s State) Active() bool { return s == Ready || s == Degraded }
