@@ -110,6 +110,9 @@ func (o Outcome) MarshalJSON() ([]byte, error) {
 			b = append(b, '"')
 		}
 	}
+	if o.Status == InputRequired {
+		b = append(b, `,"completed":false`...) // R3.8
+	}
 	if o.CallID != "" {
 		id, err := json.Marshal(string(o.CallID))
 		if err != nil {

@@ -30,7 +30,7 @@ func CompileSchema(raw []byte) (*Schema, error) {
 		return nil, err
 	}
 	if budget.rootType != "object" {
-		return nil, fmt.Errorf("input schema: type is %s, it must be object", orNone(budget.rootType))
+		return nil, fatalSchema{fmt.Errorf("input schema: type is %s, it must be object", orNone(budget.rootType))}
 	}
 	switch budget.dialect {
 	case "", "https://json-schema.org/draft/2020-12/schema", "https://json-schema.org/draft/2020-12/schema#",

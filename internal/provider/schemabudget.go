@@ -52,7 +52,7 @@ var belowMap = map[string]bool{"properties": true, "patternProperties": true}
 // itself without going down into the value would recurse for ever; one that doubles at each level would take minutes.
 func measureSchema(raw []byte) (schemaBudget, error) {
 	if len(raw) == 0 {
-		return schemaBudget{}, errors.New("input schema: missing")
+		return schemaBudget{}, fatalSchema{errors.New("input schema: missing")}
 	}
 	if len(raw) > maxSchemaBytes {
 		return schemaBudget{}, fmt.Errorf("input schema: %d bytes, more than %d", len(raw), maxSchemaBytes)

@@ -1,0 +1,202 @@
+package gate
+
+import (
+	"context"
+	"strings"
+
+	"github.com/ostiary/ostiary/call"
+	"github.com/ostiary/ostiary/internal/ledger"
+	"github.com/ostiary/ostiary/internal/store"
+)
+
+// refuse ends a call before its intent: nothing was sent. The detail is for operators.
+func (p *passage) refuse(ctx context.Context, code call.Code, detail string) call.Reply {
+	return p.refuseSaying(ctx, code, detail, "")
+}
+
+// refuseSaying also tells the caller something that is the caller's own, such as what is wrong with its arguments.
+func (p *passage) refuseSaying(ctx context.Context, code call.Code, detail, saying string) call.Reply {
+	o := call.Outcome{Status: call.Failed, Delivery: call.NotSent, Effect: call.EffectNone, Code: code, CallID: p.id, Detail: detail}
+	p.complete(&o)
+	if saying != "" {
+		o.Message += " (" + clip(saying, 500) + ")"
+	}
+	entry := ledger.Entry{Time: p.gate.o.Now(), Kind: ledger.KindCallRefused, CallID: p.id, Session: p.request.Session,
+		Principal: p.request.Principal.ID, Body: p.refusedBody(o)}
+	// A refusal is recorded, but it is a refusal already: if that fails, the log has it, and the caller learns no less.
+	if err := p.gate.o.Store.Enqueue(ctx, func(tx store.Tx) error { return tx.Append(entry) }); err != nil {
+		p.gate.o.Logger.Warn("record refusal", "call", p.id, "code", code, "err", err)
+	}
+	return call.Reply{Outcome: o}
+}
+
+// conclude says what may be concluded from an answer (R3.1, R3.2, R3.4). Only a definite answer makes a call failed once
+// bytes may have left.
+func (p *passage) conclude(a call.Answer) call.Reply {
+	o := call.Outcome{Delivery: a.Delivery, CallID: p.id, Detail: a.Detail}
+	reply := call.Reply{}
+	switch {
+	case a.Fault != "":
+		o.Code = a.Fault
+		switch {
+		case a.Delivery == call.NotSent:
+			o.Status, o.Effect = call.Failed, call.EffectNone
+		case definiteStatus(a.HTTPStatus):
+			o.Status, o.Delivery, o.Effect = call.Failed, call.Confirmed, call.EffectNone
+		default:
+			o.Status, o.Effect = call.StatusUnknown, call.EffectUnconfirmed
+		}
+	case a.Error != nil:
+		o.Code, o.Delivery = call.CodeProviderError, call.Confirmed
+		if definiteError(a.Error.Code) {
+			o.Status, o.Effect = call.Failed, call.EffectNone
+		} else {
+			o.Status, o.Effect = call.StatusUnknown, call.EffectUnconfirmed
+		}
+		reply.Error = a.Error
+	case a.Result == nil: // neither a fault nor an answer: an upstream's bug, and never a success
+		o.Status, o.Effect, o.Code = call.StatusUnknown, call.EffectUnconfirmed, call.CodeInternal
+	case a.ResultType == "input_required": // not completed, never a success, never answered by itself (R3.8)
+		o.Status, o.Delivery, o.Code = call.InputRequired, call.Confirmed, call.CodeInputRequired
+	case a.IsError: // a valid business result (R3.4)
+		o.Status, o.Delivery, o.Code, o.Effect = call.Failed, call.Confirmed, call.CodeToolError, call.EffectUnconfirmed
+		if a.Contract {
+			o.Effect = call.EffectNone
+		}
+		reply.Result = a.Result
+	default:
+		o.Status, o.Delivery, o.Effect = call.Succeeded, call.Confirmed, call.EffectDone
+		if p.tool.Effect == call.ReadOnly || p.tool.Effect == call.SensitiveRead {
+			o.Effect = call.EffectNone
+		}
+		reply.Result = a.Result
+	}
+	p.complete(&o)
+	reply.Outcome = o
+	return reply
+}
+
+// withhold keeps a result back. What is known of the effect stays known.
+func (p *passage) withhold(o call.Outcome, code call.Code, detail string) call.Reply {
+	o.Status, o.Code, o.Detail = call.Failed, code, detail
+	p.complete(&o)
+	return call.Reply{Outcome: o}
+}
+
+// unrecorded is the reply when the outcome could not be committed: nothing is released, and what is known is said.
+func (p *passage) unrecorded(o call.Outcome) call.Reply {
+	o.Status, o.Code = call.StatusUnknown, call.CodeLedgerUnavailable
+	p.complete(&o)
+	return call.Reply{Outcome: o}
+}
+
+// definiteStatus lists the HTTP statuses by which a server says that it did not take the request up. Others, 5xx above
+// all, say nothing of what happened behind them.
+func definiteStatus(status int) bool {
+	switch status {
+	case 401, 403, 404, 405, 406, 411, 413, 414, 415, 417, 421, 426, 429, 431:
+		return true
+	}
+	return false
+}
+
+// definiteError lists the JSON-RPC errors that refuse a request before it is carried out. -32603 and what a server made
+// up for itself may come after an effect.
+func definiteError(code int64) bool {
+	switch code {
+	case -32700, -32600, -32601, -32602, // JSON-RPC 2.0
+		-32020, -32021, -32022, // 2026-07-28: header mismatch, missing capability, unsupported version
+		-32002, -32042: // 2025-11-25: resource not found, URL elicitation required
+		return true
+	}
+	return false
+}
+
+// complete fills in what follows from the code and from what is known: stage, retry class, and the words for a model.
+func (p *passage) complete(o *call.Outcome) {
+	o.Stage, o.Retry, o.Message = "", "", ""
+	if o.Code == "" {
+		return
+	}
+	info := o.Code.Info()
+	o.Stage, o.Retry = info.Stage, info.Retry
+	readOnly := p.tool != nil && p.tool.Effect == call.ReadOnly
+	switch {
+	case o.Status == call.StatusUnknown && readOnly:
+		o.Retry = call.SafeRetry
+	case o.Status == call.StatusUnknown:
+		o.Retry = call.RetryAfterReview
+	case o.Delivery == call.NotSent && (o.Code == call.CodeProviderLost || o.Code == call.CodeDeadlineExceeded || o.Code == call.CodeCancelled || o.Code == call.CodeProtocolError):
+		o.Retry = call.SafeRetry
+	}
+	o.Message = message(*o, info)
+}
+
+// message is fit for a model: what happened, what is known of the effect, what to do. It never quotes a provider.
+func message(o call.Outcome, info call.CodeInfo) string {
+	var b strings.Builder
+	b.WriteString(info.Meaning)
+	switch {
+	case o.Delivery == call.NotSent:
+		b.WriteString(" Nothing was sent to the provider, so nothing has changed.")
+	case o.Effect == call.EffectNone:
+		b.WriteString(" The call had no effect.")
+	case o.Effect == call.EffectDone:
+		b.WriteString(" The effect of the call took place.")
+	case o.Status == call.InputRequired:
+		b.WriteString(" Nothing is known of an effect so far.")
+	default:
+		b.WriteString(" It is not known whether the call had its effect: do not assume either.")
+	}
+	if info.Advice != "" {
+		advice := info.Advice
+		if o.Delivery == call.NotSent && o.Retry == call.SafeRetry && o.Code.Info().Retry != call.SafeRetry {
+			advice = "The call may be repeated."
+		}
+		if o.Status == call.Failed && o.Effect == call.EffectNone && strings.HasPrefix(advice, "Find out") {
+			advice = "The call may be repeated."
+		}
+		b.WriteString(" ")
+		b.WriteString(advice)
+	}
+	if o.CallID != "" {
+		b.WriteString(" [call ")
+		b.WriteString(string(o.CallID))
+		b.WriteString("]")
+	}
+	return b.String()
+}
+
+func clip(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return strings.ToValidUTF8(s[:n], "") + "…"
+}
+
+// Recover closes every intent that an earlier run left open as unknown (R3.5). It runs before calls are let through.
+func (g *Gate) Recover(ctx context.Context) (closed int, err error) {
+	now := g.o.Now()
+	err = g.o.Store.Update(ctx, func(tx store.Tx) error {
+		closed = 0 // the function may run twice
+		open, err := tx.OpenIntents()
+		if err != nil {
+			return err
+		}
+		for _, i := range open {
+			o := call.Outcome{Status: call.StatusUnknown, Delivery: call.DeliveryUnknown, Effect: call.EffectUnconfirmed, Code: call.CodeInterrupted}
+			(&passage{}).complete(&o)
+			e := ledger.Entry{Time: now, Kind: ledger.KindCallOutcome, CallID: i.CallID, Session: i.Session, Principal: i.Principal,
+				Body: outcomeBody(o, call.Answer{})}
+			if err := tx.Append(e); err != nil {
+				return err
+			}
+			if err := tx.CloseIntent(i.CallID); err != nil {
+				return err
+			}
+			closed++
+		}
+		return nil
+	})
+	return closed, err
+}

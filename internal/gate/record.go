@@ -1,0 +1,100 @@
+package gate
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strconv"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/ostiary/ostiary/call"
+)
+
+// The bodies of the ledger's records. They are written in canonical order, so that canonicalising them costs little, and
+// hold digests in place of arguments and results: neither may carry a secret into the ledger (R6.9).
+
+func (p *passage) intentBody() []byte {
+	b := make([]byte, 0, 512)
+	b = append(b, '{')
+	b = content(b, "arguments", p.request.Arguments)
+	b = text(b, "descriptor", p.tool.DescriptorDigest.String())
+	b = text(b, "effect", p.tool.Effect.String())
+	b = text(b, "export", p.request.Export)
+	b = text(b, "generation", p.generation.String())
+	b = text(b, "provider", p.tool.Package)
+	b = text(b, "rule", p.decision.Rule)
+	b = text(b, "schema", p.tool.SchemaDigest.String())
+	b = text(b, "tool", string(p.tool.ID))
+	return append(b, '}')
+}
+
+func (p *passage) refusedBody(o call.Outcome) []byte {
+	b := make([]byte, 0, 384)
+	b = append(b, '{')
+	b = content(b, "arguments", p.request.Arguments)
+	b = text(b, "code", string(o.Code))
+	b = text(b, "export", p.request.Export)
+	if p.decision.Rule != "" {
+		b = text(b, "rule", p.decision.Rule)
+	}
+	b = text(b, "stage", string(o.Stage))
+	b = text(b, "tool", clip(string(p.request.Tool), 300))
+	return append(b, '}')
+}
+
+func outcomeBody(o call.Outcome, a call.Answer) []byte {
+	b := make([]byte, 0, 256)
+	b = append(b, '{')
+	if o.Code != "" {
+		b = text(b, "code", string(o.Code))
+	}
+	b = text(b, "delivery", o.Delivery.String())
+	if o.Effect != call.EffectUnstated {
+		b = text(b, "effect", o.Effect.String())
+	}
+	if a.HTTPStatus != 0 {
+		b = number(b, "http_status", int64(a.HTTPStatus))
+	}
+	if a.Error != nil {
+		b = number(b, "provider_error", a.Error.Code)
+	}
+	if a.Result != nil {
+		b = content(b, "result", a.Result)
+	}
+	if o.Stage != "" {
+		b = text(b, "stage", string(o.Stage))
+	}
+	b = text(b, "status", o.Status.String())
+	return append(b, '}')
+}
+
+func key(b []byte, k string) []byte {
+	if b[len(b)-1] != '{' {
+		b = append(b, ',')
+	}
+	b = append(b, '"')
+	b = append(b, k...)
+	return append(b, '"', ':')
+}
+
+func text(b []byte, k, v string) []byte {
+	b = key(b, k)
+	out, err := jsontext.AppendQuote(b, v)
+	if err != nil { // invalid UTF-8, which no strict parse lets in: keep the record, say that it was odd
+		return append(b, `"invalid UTF-8"`...)
+	}
+	return out
+}
+
+func number(b []byte, k string, v int64) []byte { return strconv.AppendInt(key(b, k), v, 10) }
+
+// content stands for bytes that are not kept: how many, and their digest.
+func content(b []byte, k string, v []byte) []byte {
+	b = key(b, k)
+	b = append(b, `{"bytes":`...)
+	b = strconv.AppendInt(b, int64(len(v)), 10)
+	b = append(b, `,"sha256":"`...)
+	sum := sha256.Sum256(v)
+	b = hex.AppendEncode(b, sum[:])
+	return append(b, '"', '}')
+}

@@ -1,0 +1,153 @@
+package provider
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/ostiary/ostiary/internal/drift"
+)
+
+// Reason is why a provider is DEGRADED, DISABLED or QUARANTINED (R6.5). Code is from a closed list; Text is for operators.
+type Reason struct {
+	Code ReasonCode `json:"code"`
+	Text string     `json:"text,omitempty"`
+}
+
+// ReasonCode is a typed reason.
+type ReasonCode string
+
+// The reasons of R6.5.
+const (
+	ReasonBlocked        ReasonCode = "trust_blocked"   // DISABLED: its trust tier is BLOCKED
+	ReasonStartFailed    ReasonCode = "start_failed"    // DEGRADED: it is optional and did not start (R2.4)
+	ReasonConnectionLost ReasonCode = "connection_lost" // DEGRADED: its connection ended and is not re-opened (R2.7)
+	ReasonSchemaDrift    ReasonCode = "schema_drift"    // QUARANTINED: a tool is not the one that was expected (R6.6)
+	ReasonStopped        ReasonCode = "stopped"         // DISABLED: the gateway is stopping
+)
+
+// Provider is one admitted MCP server while the gateway runs. It is safe for concurrent use.
+type Provider struct {
+	Profile Profile
+
+	mu      sync.Mutex // guards what follows
+	state   State
+	reason  Reason
+	link    Link
+	catalog *Catalog
+	gen     Generation
+	phase   Phase
+	since   time.Time
+	changes []drift.Change // what a later listing showed; the catalog goes on as it was frozen
+	restart bool
+}
+
+// Status is a provider as operators see it.
+type Status struct {
+	Package         string         `json:"provider_id"`
+	Kind            string         `json:"provider_kind"`
+	Transport       string         `json:"transport_kind"`
+	Trust           string         `json:"trust_tier"`
+	Required        bool           `json:"required"`
+	State           State          `json:"state"`
+	Available       bool           `json:"available"` // calls can be let through
+	Reason          *Reason        `json:"reason,omitempty"`
+	Phase           string         `json:"phase,omitempty"` // while it is DISCOVERING
+	Since           time.Time      `json:"since"`
+	Generation      string         `json:"generation,omitempty"`
+	Revision        string         `json:"protocol_revision,omitempty"` // negotiated, never a configured one (R1.3)
+	ServerName      string         `json:"server_name,omitempty"`       // the server's own words, for display only
+	ServerVersion   string         `json:"server_version,omitempty"`
+	Counts          *Counts        `json:"tools,omitempty"`
+	CatalogDigest   string         `json:"catalog_digest,omitempty"`
+	Warnings        []ToolWarning  `json:"warnings,omitempty"`
+	RestartRequired bool           `json:"restart_required"`
+	Changes         []drift.Change `json:"changes,omitempty"`
+	Link            *LinkStats     `json:"connection,omitempty"`
+}
+
+// Status reads everything at one moment.
+func (p *Provider) Status() Status {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := Status{
+		Package: p.Profile.Package, Kind: Kind, Transport: p.Profile.Transport.String(), Trust: p.Profile.Trust.String(),
+		Required: p.Profile.Required, State: p.state, Since: p.since, RestartRequired: p.restart, Changes: p.changes,
+		Available: p.callableLocked(),
+	}
+	if p.reason.Code != "" {
+		r := p.reason
+		s.Reason = &r
+	}
+	if p.state == Discovering {
+		s.Phase = p.phase.String()
+	}
+	if c := p.catalog; c != nil {
+		n := c.Negotiated
+		s.Generation, s.Revision, s.ServerName, s.ServerVersion = c.Generation.String(), n.Revision, n.ServerName, n.ServerVersion
+		counts := c.Counts
+		s.Counts, s.CatalogDigest, s.Warnings = &counts, c.Digest.String(), c.Warnings
+	}
+	if p.link != nil {
+		st := p.link.Stats()
+		s.Link = &st
+	}
+	return s
+}
+
+// Route says over which connection calls go now; ok is false when none may, and reason says why.
+func (p *Provider) Route() (gen Generation, reason Reason, ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.gen, p.reason, p.callableLocked()
+}
+
+func (p *Provider) callableLocked() bool {
+	if !p.state.Active() || p.link == nil {
+		return false
+	}
+	select {
+	case <-p.link.Done():
+		return false
+	default:
+		return true
+	}
+}
+
+// Quarantine stops all calls of the provider until an operator has looked (R6.6). It says whether that is news.
+func (p *Provider) Quarantine(text string, now time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.state == Quarantined || p.state == Removed {
+		return false
+	}
+	p.setLocked(Quarantined, Reason{ReasonSchemaDrift, text}, now)
+	return true
+}
+
+func (p *Provider) set(s State, r Reason, now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.setLocked(s, r, now)
+}
+
+func (p *Provider) setLocked(s State, r Reason, now time.Time) {
+	p.state, p.reason, p.since = s, r, now
+}
+
+func (p *Provider) enter(ph Phase) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.phase = ph
+}
+
+// close ends the connection, if there is one, and waits for it.
+func (p *Provider) close(ctx context.Context) error {
+	p.mu.Lock()
+	link := p.link
+	p.mu.Unlock()
+	if link == nil {
+		return nil
+	}
+	return link.Close(ctx)
+}
