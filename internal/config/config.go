@@ -1,0 +1,193 @@
+package config
+
+import (
+	"time"
+
+	"github.com/ostiary/ostiary/call"
+	"github.com/ostiary/ostiary/internal/provider"
+)
+
+// Config is a whole configuration, checked: every reference in it resolves and every bound holds.
+type Config struct {
+	File       string
+	Server     Server
+	Principals []Principal // in the file's order; server.token_env comes first, as "default"
+	Providers  []Provider  // in the file's order, which is the order of the start
+	Exports    []Export    // in the file's order
+	Approval   Approval
+	Ledger     Ledger
+
+	// Warnings are doubts that stop nothing, such as a literal that looks like a secret.
+	Warnings Faults
+
+	settings []Setting
+}
+
+// Server is the inbound side.
+type Server struct {
+	Listen         string
+	Data           string // "": the caller's default
+	AllowedHosts   []string
+	AllowedOrigins []string
+	MaxBody        int64
+	MaxConcurrent  int
+	MaxSessions    int
+	SessionIdle    time.Duration
+	Drain          time.Duration
+	Instructions   string
+}
+
+// Principal is a caller who shows a token.
+type Principal struct {
+	Name     string
+	TokenEnv string
+	Exports  []string // names of exports
+	token    string
+	line     int
+}
+
+// Token gives the bearer token; false if its variable is not set, in which case the principal cannot call.
+func (p Principal) Token() (Secret, bool) { return NewSecret(p.token), p.token != "" }
+
+// Provider is one external MCP server.
+type Provider struct {
+	Profile       provider.Profile
+	CredentialEnv string // the variable behind Profile.HTTP.Credential; "" if there is none
+	Admission     Admission
+	Restart       Restart
+	Events        Events
+	Interaction   Interaction
+	Policy        Policy
+}
+
+// Admission says who admits tools as they were first found.
+type Admission string
+
+// The admissions.
+const (
+	AdmitExplicit Admission = "explicit"
+	AdmitFirstUse Admission = "first_use"
+)
+
+// Restart says what happens when a connection ends (R2.7).
+type Restart string
+
+// The restarts.
+const (
+	RestartNever     Restart = "never"
+	RestartOnFailure Restart = "on-failure"
+)
+
+// Events says whether a provider's events become facts (R5).
+type Events string
+
+// The sources of events.
+const (
+	EventsOff    Events = "off"
+	EventsWorld  Events = "world_events"
+	EventsLegacy Events = "legacy_aurora"
+)
+
+// Interaction says what becomes of a tool's question (R3.8).
+type Interaction string
+
+// The interactions.
+const (
+	InteractionRefuse  Interaction = "refuse"
+	InteractionForward Interaction = "forward"
+)
+
+// ApprovalRule says whether a call needs someone's approval. The zero value asks for it.
+type ApprovalRule uint8
+
+// The rules. ApprovalNever is the explicit rule of R7.2.
+const (
+	ApprovalRequired ApprovalRule = iota
+	ApprovalNever
+)
+
+func (a ApprovalRule) String() string {
+	if a == ApprovalNever {
+		return "never"
+	}
+	return "required"
+}
+
+// Policy is the one policy of a provider (R7.1).
+type Policy struct {
+	Available bool
+	Approval  ApprovalRule
+	Tools     map[string]ToolPolicy // the overrides alone, by the tool's name
+}
+
+// ToolPolicy is what holds for one tool, its provider's policy and its own override taken together.
+type ToolPolicy struct {
+	Effect       call.EffectClass
+	Available    bool
+	Approval     ApprovalRule
+	SchemaDigest call.Digest // zero: none is expected
+}
+
+// Tool is what holds for the tool of that name (its raw name or alias).
+func (p Policy) Tool(name string) ToolPolicy {
+	if t, ok := p.Tools[name]; ok {
+		return t
+	}
+	return ToolPolicy{Available: p.Available, Approval: p.Approval}
+}
+
+// Export is a set of tools shown as one MCP server (R10.8).
+type Export struct {
+	Name         string
+	Path         string
+	Naming       Naming
+	Tools        []ExportedTool // in the file's order
+	Instructions string         // its own, else the server's
+	line         int
+}
+
+// Naming is the style of names towards clients (R10.7).
+type Naming string
+
+// The namings.
+const (
+	NamingID   Naming = "id"
+	NamingFlat Naming = "flat"
+	NamingRaw  Naming = "raw"
+)
+
+// ExportedTool is one tool of an export under the name that its clients see. Names are unique within an export.
+type ExportedTool struct {
+	ID   call.ToolID
+	Name string
+}
+
+// Approval is how waiting calls are treated.
+type Approval struct {
+	Hold time.Duration
+}
+
+// Ledger is how records are written.
+type Ledger struct {
+	RelaxedDelay time.Duration
+}
+
+// Provider finds a provider by its package.
+func (c *Config) Provider(pkg string) (Provider, bool) {
+	for _, p := range c.Providers {
+		if p.Profile.Package == pkg {
+			return p, true
+		}
+	}
+	return Provider{}, false
+}
+
+// Export finds an export by its name.
+func (c *Config) Export(name string) (Export, bool) {
+	for _, e := range c.Exports {
+		if e.Name == name {
+			return e, true
+		}
+	}
+	return Export{}, false
+}

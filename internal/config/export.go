@@ -1,0 +1,130 @@
+package config
+
+import (
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/ostiary/ostiary/call"
+)
+
+const (
+	defaultExport = "default"
+	mcpPath       = "/v1/mcp"
+)
+
+var (
+	exportName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
+	flatName   = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+	exportPath = regexp.MustCompile(`^(/[A-Za-z0-9_.~-]+)+$`)
+)
+
+// reservedPaths are routes of the gateway itself.
+var reservedPaths = []string{"/healthz", "/readyz", "/metrics", "/console", "/v1/admin", "/.well-known"}
+
+func (l *loader) export(name string, t *node) {
+	s := l.section(exportSection, t, "export", name)
+	s.unknown()
+	if !exportName.MatchString(name) {
+		l.fault(t.line, joinKey(s.path...), "lower-case letters, digits, _ and - are possible, at most 64", "illegal name of an export")
+	}
+	e := Export{line: t.line, Name: name, Path: s.str("path", nil), Naming: Naming(s.str("naming", nil)), Instructions: s.str("instructions", nil)}
+	if !s.has("path") {
+		e.Path = mcpPath
+		if name != defaultExport {
+			e.Path += "/" + name
+		}
+		s.derived("path", e.Path)
+	} else if e.Path != path.Clean(e.Path) || !exportPath.MatchString(e.Path) {
+		s.faultAt("path", "", "%s: expected a plain path such as /v1/mcp/team", shownText(e.Path))
+	} else if r := slices.IndexFunc(reservedPaths, func(r string) bool { return e.Path == r || strings.HasPrefix(e.Path, r+"/") }); r >= 0 {
+		s.faultAt("path", "", "%s is a route of the gateway itself", reservedPaths[r])
+	}
+	if !s.has("instructions") {
+		e.Instructions = l.config.Server.Instructions
+	}
+	e.Tools = s.exportedTools(e.Naming)
+	l.config.Exports = append(l.config.Exports, e)
+}
+
+// exportedTools checks each tool id against the providers (R2.5) and gives it its name towards clients (R10.7).
+func (s *section) exportedTools(naming Naming) []ExportedTool {
+	ids, lines := s.strs("tools", nil)
+	s.distinct("tools", ids, lines)
+	var tools []ExportedTool
+	taken := map[string]int{}
+	rawPackage := ""
+	for i, text := range ids {
+		key, line := s.item("tools", i), lines[i]
+		id := call.ToolID(text)
+		pkg, name, ok := id.Split()
+		if !ok {
+			s.fault(line, key, s.suggestTool(text), "%s is no tool id: expected aur.mcp.PACKAGE.NAME", shownText(text))
+			continue
+		}
+		p, ok := s.config.Provider(pkg)
+		if !ok {
+			s.fault(line, key, s.suggestProvider(pkg), "there is no provider %s", shownText(pkg))
+			continue
+		}
+		if !isAllowed(&p.Profile, name) {
+			hint := didYouMean(name, allowedNames(&p.Profile))
+			if hint == "" {
+				hint = "add it to allowed_tools of provider " + pkg
+			}
+			s.fault(line, key, hint, "%s is not in allowed_tools of provider %s", shownText(name), pkg)
+			continue
+		}
+		t := ExportedTool{ID: id, Name: text}
+		switch naming {
+		case NamingFlat:
+			t.Name = strings.ReplaceAll(pkg, ".", "_") + "__" + name
+			if !flatName.MatchString(t.Name) {
+				s.fault(line, key, "give the tool a shorter alias in allowed_tools", "its flat name %s has %d characters: at most 64 are possible", shownText(t.Name), len(t.Name))
+				continue
+			}
+		case NamingRaw:
+			t.Name = name
+			if rawPackage != "" && rawPackage != pkg {
+				s.fault(line, key, `use naming = "flat", or one export a provider`, "a raw export has the tools of one provider, and this has %s and %s", rawPackage, pkg)
+				continue
+			}
+			rawPackage = pkg
+		}
+		if first, twice := taken[t.Name]; twice {
+			if ids[first] != text { // an id that is repeated is reported already
+				s.fault(line, key, "give one of the tools an alias in allowed_tools", "its %s name %s is that of %s too", naming, shownText(t.Name), ids[first])
+			}
+			continue
+		}
+		taken[t.Name] = i
+		tools = append(tools, t)
+	}
+	return tools
+}
+
+// suggestTool finds the tool id that was meant by package.name or a bare name.
+func (l *loader) suggestTool(text string) string {
+	for _, p := range l.config.Providers {
+		for _, name := range allowedNames(&p.Profile) {
+			pkg := p.Profile.Package
+			if slices.Contains([]string{name, pkg + "." + name, pkg + "/" + name, pkg + "__" + name}, text) {
+				return "did you mean " + quote(string(call.NewToolID(pkg, name))) + "?"
+			}
+		}
+	}
+	return ""
+}
+
+// exportPaths refuses two exports on one path.
+func (l *loader) exportPaths() {
+	owner := map[string]string{}
+	for _, e := range l.config.Exports {
+		if other, twice := owner[e.Path]; twice {
+			l.fault(e.line, joinKey("export", e.Name, "path"), "give it a path of its own", "%s is the path of export %s too", e.Path, other)
+			continue
+		}
+		owner[e.Path] = e.Name
+	}
+}

@@ -1,0 +1,91 @@
+package config
+
+import (
+	"encoding/hex"
+	"strings"
+
+	"github.com/ostiary/ostiary/call"
+	"github.com/ostiary/ostiary/internal/provider"
+)
+
+// policy reads the one policy of a provider, and hands what belongs to its profile to it.
+func (l *loader) policy(pkg string, t *node, profile *provider.Profile) Policy {
+	table := t.child("policy")
+	if table == nil {
+		l.fault(t.line, joinKey("provider", pkg, "policy"), "say whether its tools are available and whether calls need approval",
+			"the policy is missing: each provider has exactly one (R7.1)")
+		return Policy{}
+	}
+	s := l.section(policySection, table, "provider", pkg, "policy")
+	s.unknown("tools")
+	p := Policy{Available: s.boolean("available"), Approval: approvalRule(s.str("approval", nil)), Tools: map[string]ToolPolicy{}}
+	profile.Effects, profile.ExpectedDigests = map[string]call.EffectClass{}, map[string]call.Digest{}
+	prefix := joinKey("provider", pkg, "policy", "tools")
+	for name, tt := range l.named(table.child("tools"), prefix) {
+		if !isAllowed(profile, name) {
+			hint := didYouMean(name, allowedNames(profile))
+			if hint == "" {
+				hint = "add it to allowed_tools, or leave the table out"
+			}
+			l.fault(tt.line, prefix+"."+quoteKey(name), hint, "is not in allowed_tools of %s", pkg)
+			continue
+		}
+		l.toolPolicy(&p, profile, name, l.section(toolSection, tt, "provider", pkg, "policy", "tools", name))
+	}
+	return p
+}
+
+func (l *loader) toolPolicy(p *Policy, profile *provider.Profile, name string, s *section) {
+	s.unknown()
+	tool := ToolPolicy{Available: p.Available, Approval: p.Approval}
+	if effect := s.str("effect", nil); effect != "" {
+		tool.Effect, _ = call.ParseEffectClass(effect)
+	}
+	if available := s.boolean("available"); s.has("available") {
+		if available && !p.Available {
+			s.faultAt("available", "make the tools available in the policy and take single ones out",
+				"widens the policy, which has available = false: an override may only narrow (R7.1)")
+		}
+		tool.Available = available
+	}
+	if rule := s.str("approval", nil); s.has("approval") {
+		tool.Approval = approvalRule(rule)
+		// A tool that is declared READ_ONLY needs no approval by its class (R7.2), so that the policy's caution, which is
+		// for tools of any effect, may be dropped for it in so many words.
+		if tool.Approval == ApprovalNever && p.Approval == ApprovalRequired && tool.Effect != call.ReadOnly {
+			s.faultAt("approval", `declare effect = "READ_ONLY" if it is, or set approval = "never" in the policy and "required" for single tools`,
+				"widens the policy, which asks for approval: an override may only narrow (R7.1)")
+		}
+	}
+	if digest := s.str("schema_digest", nil); s.has("schema_digest") {
+		d, ok := parseDigest(digest)
+		if !ok {
+			s.faultAt("schema_digest", "", "expected sha256: and 64 hexadecimal digits")
+		}
+		tool.SchemaDigest = d
+	}
+	p.Tools[name] = tool
+	if s.has("effect") {
+		profile.Effects[name] = tool.Effect
+	}
+	if !tool.SchemaDigest.IsZero() {
+		profile.ExpectedDigests[name] = tool.SchemaDigest
+	}
+}
+
+// approvalRule reads the word; anything else than "never" asks for approval.
+func approvalRule(word string) ApprovalRule {
+	if word == "never" {
+		return ApprovalNever
+	}
+	return ApprovalRequired
+}
+
+func parseDigest(text string) (d call.Digest, ok bool) {
+	digits, ok := strings.CutPrefix(text, "sha256:")
+	if !ok || len(digits) != hex.EncodedLen(len(d)) {
+		return d, false
+	}
+	_, err := hex.Decode(d[:], []byte(digits))
+	return d, err == nil
+}
