@@ -100,17 +100,22 @@ const (
 // ApprovalRule says whether a call needs someone's approval. The zero value asks for it.
 type ApprovalRule uint8
 
-// The rules. ApprovalNever is the explicit rule of R7.2.
+// The rules. ApprovalNever is the explicit rule of R7.2; ApprovalByEffect is what holds where no rule is written.
 const (
 	ApprovalRequired ApprovalRule = iota
 	ApprovalNever
+	ApprovalByEffect
 )
 
 func (a ApprovalRule) String() string {
-	if a == ApprovalNever {
+	switch a {
+	case ApprovalNever:
 		return "never"
+	case ApprovalByEffect:
+		return "by_effect"
+	default:
+		return "required"
 	}
-	return "required"
 }
 
 // Policy is the one policy of a provider (R7.1).

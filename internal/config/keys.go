@@ -51,7 +51,7 @@ var (
 		{Name: "listen", Type: typeString, Default: `"127.0.0.1:7411"`, Meaning: "Address and port. Other than loopback must be meant: there is no TLS here.", Needs: "R10.5"},
 		{Name: "token_env", Type: typeString, Note: "none: no token", Meaning: "Environment variable with the bearer token of the principal `default`, who may use every export. Without any token there is no MCP route at all.", Needs: "R10.1"},
 		{Name: "data", Type: typeString, Note: "`$XDG_STATE_HOME/ostiary`", Meaning: "Data directory (ledger, keys). Relative to the file. `--data` wins."},
-		{Name: "allowed_hosts", Type: typeStrings, Default: `[]`, Meaning: "Host headers accepted beside the listening address and the loopback names.", Needs: "R10.5"},
+		{Name: "allowed_hosts", Type: typeStrings, Default: `[]`, Meaning: "Host names, without port, under which the gateway may be addressed, beside the loopback names.", Needs: "R10.5"},
 		{Name: "allowed_origins", Type: typeStrings, Default: `[]`, Meaning: "Origins of browsers accepted, such as `https://agent.example`. A request without an Origin is no browser's.", Needs: "R10.5"},
 		{Name: "max_body_bytes", Type: typeInteger, Default: `4194304`, Min: 1024, Max: 1 << 30, Unit: "bytes", Meaning: "Largest request body."},
 		{Name: "max_concurrent", Type: typeInteger, Default: `256`, Min: 1, Max: 100_000, Unit: "calls", Meaning: "Calls in work at a time, over all callers; more are refused as `overloaded`."},
@@ -97,7 +97,7 @@ var (
 	}}
 	policySection = Section{"provider.PACKAGE.policy", "The provider's policy: exactly one each.", []Key{
 		{Name: "available", Type: typeBool, Required: true, Meaning: "Whether the allowed tools may be used at all.", Needs: "R7.1"},
-		{Name: "approval", Type: typeString, Default: `"required"`, Enum: approvals, Meaning: "Whether a call needs someone's approval. `never` is the explicit rule that lets a tool with outside effects go without.", Needs: "R7.1, R7.2"},
+		{Name: "approval", Type: typeString, Note: "by effect class: EXTERNAL_SIDE_EFFECT and SENSITIVE_READ need it", Enum: approvals, Meaning: "Whether a call needs someone's approval. `never` is the explicit rule that lets a tool with outside effects go without.", Needs: "R7.1, R7.2"},
 	}}
 	toolSection = Section{"provider.PACKAGE.policy.tools.TOOL", "What differs for one tool, by its raw name or alias. It may only narrow the policy; the one thing it may drop is the approval of a tool that it declares READ_ONLY.", []Key{
 		{Name: "effect", Type: typeString, Default: `"EXTERNAL_SIDE_EFFECT"`, Enum: call.EffectClasses(), Meaning: "What a call may do to the world. UNSUPPORTED_EFFECT cannot be invoked.", Needs: "R7.2"},

@@ -53,13 +53,13 @@ func (l *loader) toolPolicy(p *Policy, profile *provider.Profile, name string, s
 		// A tool that is declared READ_ONLY needs no approval by its class (R7.2), so that the policy's caution, which is
 		// for tools of any effect, may be dropped for it in so many words.
 		if tool.Approval == ApprovalNever && p.Approval == ApprovalRequired && tool.Effect != call.ReadOnly {
-			s.faultAt("approval", `declare effect = "READ_ONLY" if it is, or set approval = "never" in the policy and "required" for single tools`,
+			s.faultAt("approval", `declare effect = "READ_ONLY" if it is, or ask for approval tool by tool`,
 				"widens the policy, which asks for approval: an override may only narrow (R7.1)")
 		}
 	}
 	if digest := s.str("schema_digest", nil); s.has("schema_digest") {
 		d, ok := parseDigest(digest)
-		if !ok {
+		if !ok || d.IsZero() {
 			s.faultAt("schema_digest", "", "expected sha256: and 64 hexadecimal digits")
 		}
 		tool.SchemaDigest = d
@@ -73,12 +73,16 @@ func (l *loader) toolPolicy(p *Policy, profile *provider.Profile, name string, s
 	}
 }
 
-// approvalRule reads the word; anything else than "never" asks for approval.
+// approvalRule reads the word; where there is none, the effect class decides.
 func approvalRule(word string) ApprovalRule {
-	if word == "never" {
+	switch word {
+	case "never":
 		return ApprovalNever
+	case "":
+		return ApprovalByEffect
+	default:
+		return ApprovalRequired
 	}
-	return ApprovalRequired
 }
 
 func parseDigest(text string) (d call.Digest, ok bool) {

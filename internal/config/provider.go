@@ -115,6 +115,7 @@ func (s *section) stdio(active bool) *provider.Stdio {
 	switch {
 	case !s.has("command"):
 		s.faultAt("command", "name the program that is the server", "the key is missing")
+	case !s.hasText("command"): // reported already
 	case p.Command == "":
 		s.faultAt("command", "name the program that is the server", "is empty")
 	case strings.ContainsRune(p.Command, 0):
@@ -191,7 +192,7 @@ func (s *section) allowedTools() []provider.AllowedTool {
 	var shown []string
 	rawLine, nameLine := map[string]int{}, map[string]int{}
 	for i, item := range n.items {
-		key := s.item("allowed_tools", i)
+		key := s.element("allowed_tools", i)
 		t, ok := s.allowedTool(key, item)
 		if !ok {
 			continue

@@ -24,10 +24,12 @@ type section struct {
 	path  []string // of the table
 	table *node    // nil: the file does not have it
 	line  int      // of its header, for what is missing
+
+	index map[string][]int // of arrays: the place of each value that was read
 }
 
 func (l *loader) section(s Section, table *node, path ...string) *section {
-	sec := &section{loader: l, Section: s, path: path, table: table}
+	sec := &section{loader: l, Section: s, path: path, table: table, index: map[string][]int{}}
 	if table == nil {
 		return sec
 	}
@@ -58,6 +60,12 @@ func (s *section) unknown(tables ...string) {
 }
 
 func (s *section) has(name string) bool { return s.table.child(name) != nil }
+
+// hasText says whether a key is there with a value that is worth a closer look.
+func (s *section) hasText(name string) bool {
+	n := s.table.child(name)
+	return n != nil && n.kind == kindString
+}
 
 func (s *section) lineOf(name string) int {
 	if n := s.table.child(name); n != nil {
@@ -224,11 +232,11 @@ func (s *section) strs(name string, shown func(before, item string) string) (val
 	values = []string{}
 	for i, item := range n.items {
 		if item.kind != kindString {
-			s.fault(item.line, s.item(name, i), s.expected(k), "expected a string, found %s", item.kind)
+			s.fault(item.line, s.element(name, i), s.expected(k), "expected a string, found %s", item.kind)
 			continue
 		}
 		if k.Enum != nil && !slices.Contains(k.Enum, item.str) {
-			s.fault(item.line, s.item(name, i), didYouMean(item.str, k.Enum), "%s: expected %s", shownText(item.str), oneOf(k.Enum))
+			s.fault(item.line, s.element(name, i), didYouMean(item.str, k.Enum), "%s: expected %s", shownText(item.str), oneOf(k.Enum))
 			continue
 		}
 		before := ""
@@ -236,6 +244,7 @@ func (s *section) strs(name string, shown func(before, item string) string) (val
 			before = values[len(values)-1]
 		}
 		values, lines = append(values, item.str), append(lines, item.line)
+		s.index[name] = append(s.index[name], i)
 		if shown != nil {
 			out = append(out, quote(shown(before, item.str)))
 		} else {
@@ -294,8 +303,11 @@ func (s *section) keyOf(name string) string {
 	return joinKey(append(slices.Clone(s.path), name)...)
 }
 
-// item is the key of an array's element, for messages: allowed_tools[2].
-func (s *section) item(name string, i int) string { return fmt.Sprintf("%s[%d]", s.keyOf(name), i) }
+// item is the key of the i-th value that was read from an array, for messages.
+func (s *section) item(name string, i int) string { return s.element(name, s.index[name][i]) }
+
+// element is the key of an array's element: allowed_tools[2].
+func (s *section) element(name string, i int) string { return fmt.Sprintf("%s[%d]", s.keyOf(name), i) }
 
 func article(what string) string {
 	if strings.ContainsRune("aeiou", rune(what[0])) {

@@ -36,6 +36,9 @@ func (s *section) checkURL(raw string) {
 		s.faultAt("url", "give the server's address", "the key is missing")
 		return
 	}
+	if !s.hasText("url") {
+		return // reported already
+	}
 	u, err := url.Parse(raw)
 	switch {
 	case err != nil || u.Host == "" || u.Hostname() == "":
@@ -83,7 +86,7 @@ func (s *section) credential(active bool) string {
 		}
 		return redacted
 	})
-	if !s.has("credential") {
+	if !s.hasText("credential") {
 		return ""
 	}
 	name, ok := strings.CutPrefix(value, "env:")

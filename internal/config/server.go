@@ -26,7 +26,7 @@ func (l *loader) server(t *node) {
 		Drain:          s.seconds("drain_seconds"),
 		Instructions:   s.str("instructions", nil),
 	}
-	if name := s.str("token_env", nil); s.has("token_env") {
+	if name := s.str("token_env", nil); s.hasText("token_env") {
 		p := Principal{Name: defaultPrincipal, TokenEnv: name, line: s.lineOf("token_env")}
 		p.token = s.token("token_env", name)
 		l.config.Principals = append(l.config.Principals, p)
@@ -41,7 +41,7 @@ func (l *loader) ledger(t *node) {
 
 func (s *section) listen() string {
 	addr := s.str("listen", nil)
-	if !s.has("listen") {
+	if !s.hasText("listen") {
 		return addr
 	}
 	host, port, err := net.SplitHostPort(addr)
@@ -69,8 +69,8 @@ func (s *section) hosts() []string {
 	hosts, lines := s.strs("allowed_hosts", nil)
 	s.distinct("allowed_hosts", hosts, lines)
 	for i, h := range hosts {
-		if u, err := url.Parse("//" + h); err != nil || h == "" || u.Host != h || strings.Contains(h, "*") {
-			s.fault(lines[i], s.item("allowed_hosts", i), "no scheme, no path, no wildcard", "%s: expected a host, or host:port", shownText(h))
+		if h == "" || strings.ContainsAny(h, "/:*@ ") || h != strings.ToLower(h) {
+			s.fault(lines[i], s.item("allowed_hosts", i), "no scheme, no port, no wildcard", "%s: expected a host name in lower case", shownText(h))
 		}
 	}
 	return hosts
@@ -81,8 +81,8 @@ func (s *section) origins() []string {
 	s.distinct("allowed_origins", origins, lines)
 	for i, o := range origins {
 		u, err := url.Parse(o)
-		if err != nil || u.Scheme == "" || u.Host == "" || u.Scheme+"://"+u.Host != o || strings.Contains(o, "*") {
-			s.fault(lines[i], s.item("allowed_origins", i), "no path, no final slash, no wildcard", "%s: expected scheme://host or scheme://host:port", shownText(o))
+		if err != nil || u.Scheme == "" || u.Host == "" || strings.ToLower(u.Scheme+"://"+u.Host) != o || strings.Contains(o, "*") {
+			s.fault(lines[i], s.item("allowed_origins", i), "no path, no final slash, no wildcard", "%s: expected scheme://host or scheme://host:port in lower case", shownText(o))
 		}
 	}
 	return origins
@@ -110,7 +110,7 @@ func (l *loader) principal(name string, t *node) {
 		l.fault(t.line, joinKey(s.path...), "leave out server.token_env or this table", `server.token_env is the principal "default" already`)
 	}
 	p := Principal{line: t.line, Name: name, TokenEnv: s.str("token_env", nil)}
-	if s.has("token_env") {
+	if s.hasText("token_env") {
 		p.token = s.token("token_env", p.TokenEnv)
 	}
 	exports, lines := s.strs("exports", nil)
@@ -121,7 +121,7 @@ func (l *loader) principal(name string, t *node) {
 		}
 	}
 	if s.has("exports") && len(exports) == 0 {
-		s.warnAt("exports", "", "the principal may use no export")
+		s.faultAt("exports", "name at least one, or leave the principal out", "the principal may use no export")
 	}
 	p.Exports = exports
 	l.config.Principals = append(l.config.Principals, p)
