@@ -151,3 +151,10 @@ func (p *Provider) close(ctx context.Context) error {
 	}
 	return link.Close(ctx)
 }
+
+// Catalog is the frozen catalog; nil before the provider has started.
+func (p *Provider) Catalog() *Catalog {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.catalog
+}
