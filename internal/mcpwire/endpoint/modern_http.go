@@ -1,0 +1,69 @@
+package endpoint
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/ostiary/ostiary/internal/mcpwire/content"
+)
+
+// serveModern answers one POST of the 2026-07-28 revision. Nothing is remembered from one to the next (S-010).
+func (e *Endpoint) serveModern(x *exchange, f *content.Frame) {
+	switch f.Kind {
+	case content.Request:
+	case content.Notification:
+		// The revision has no notification from client to server on HTTP; taking one does nothing (S-035).
+		x.w.WriteHeader(http.StatusAccepted)
+		return
+	default:
+		x.fail(http.StatusBadRequest, codeInvalidRequest, "Invalid request: clients send no responses")
+		return
+	}
+	req := &request{export: x.export, principal: x.principal, id: f.ID, method: f.Method, params: f.Params, header: x.r.Header}
+	meta, a, ok := e.checkModern(req)
+	if ok {
+		switch f.Method {
+		case methodCallTool:
+			var c *toolCall
+			if c, a, ok = e.prepare(req); ok {
+				c.modern, c.meta, c.logLevel = true, meta.rest, meta.LogLevel
+				e.callModern(x, c)
+				return
+			}
+		case methodListTools:
+			a = req.list(true)
+		case methodDiscover:
+			a = answer{result: x.export.discover}
+		case methodListen:
+			*f = content.Frame{} // a subscription lives long, and must not keep its request's body alive
+			e.listenHTTP(x, req)
+			return
+		default:
+			a = methodNotFound(f.Method)
+		}
+	}
+	x.write(&a, f.ID, true)
+}
+
+// callModern places a call and answers it: as one JSON body if it is over soon and has nothing to tell before, else as a
+// stream, whose headers go out early. A client that has gone cancels its call (S-046).
+func (e *Endpoint) callModern(x *exchange, c *toolCall) {
+	ctx, cancel := context.WithCancel(x.r.Context())
+	defer cancel()
+	s := newStream(x, e.o.KeepAlive, cancel)
+	if x.streams {
+		if c.progressToken != nil || c.logLevel != "" {
+			box := newMailbox(s.notify)
+			c.post = box.post
+			defer box.close()
+			s.openAfter(streamSoon)
+			a := e.place(ctx, c)
+			box.close()
+			s.finish(&a, c.id)
+			return
+		}
+		s.openAfter(e.o.KeepAlive)
+	}
+	a := e.place(ctx, c)
+	s.finish(&a, c.id)
+}

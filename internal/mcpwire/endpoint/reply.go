@@ -1,0 +1,78 @@
+package endpoint
+
+import (
+	"net/http"
+
+	"github.com/ostiary/ostiary/call"
+	"github.com/ostiary/ostiary/internal/mcpwire/content"
+)
+
+// answerOf says how the reply of the path reaches a client: a provider's result with the outcome beside it, a provider's
+// error as it is, or the path's own words as a tool result.
+func answerOf(r call.Reply, modern bool) answer {
+	if r.Result == nil && r.Error != nil {
+		a := answer{err: r.Error}
+		if modern {
+			a.err = emittable(r.Error)
+			if a.err.Code == codeCapability {
+				a.status = http.StatusBadRequest // S-008
+			}
+		}
+		return a
+	}
+	return answer{reply: &r}
+}
+
+// emittable maps the codes that a server of the modern era must not send (S-004, S-005) to an internal error, with message
+// and data kept: the codes that were retired, those that nobody has defined, and the two that would now speak of the
+// client's request to us when the provider meant ours to it. Missing capabilities are the client's, so that code stays.
+func emittable(e *call.ProviderError) *call.ProviderError {
+	switch c := e.Code; {
+	case c == codeCapability:
+		return e
+	case c == -32002, c == -32042, c >= -32099 && c <= -32020:
+		return &call.ProviderError{Code: codeInternal, Message: e.Message, Data: e.Data}
+	default:
+		return e
+	}
+}
+
+// append writes the whole JSON-RPC message on one line.
+func (a *answer) append(dst, id []byte, modern bool) []byte {
+	if a.err != nil {
+		return content.AppendError(dst, id, a.err)
+	}
+	dst = append(dst, `{"jsonrpc":"2.0","id":`...)
+	dst = append(dst, id...)
+	dst = append(dst, `,"result":`...)
+	dst = a.appendResult(dst, modern)
+	return append(dst, '}')
+}
+
+// appendResult writes the result alone, on one line.
+func (a *answer) appendResult(dst []byte, modern bool) []byte {
+	if a.reply == nil {
+		return append(dst, a.result...)
+	}
+	if a.reply.Result == nil {
+		return append(dst, content.RefusalResult(a.reply.Outcome, modern)...)
+	}
+	start := len(dst)
+	dst = content.WithOutcome(dst, a.reply.Result, a.reply.Outcome, modern)
+	for i, c := range dst[start:] {
+		if c == '\n' || c == '\r' { // blank space between tokens; in a line or an SSE event it would end the message
+			dst[start+i] = ' '
+		}
+	}
+	return dst
+}
+
+// overloaded is the outcome of a call beyond the bounds. It is a tool result and no HTTP status: a model can read it and
+// wait, while most clients give a 503 to nobody.
+func overloaded() answer {
+	info := call.CodeOverloaded.Info()
+	return answer{reply: &call.Reply{Outcome: call.Outcome{
+		Status: call.Failed, Delivery: call.NotSent, Effect: call.EffectNone,
+		Code: info.Code, Stage: info.Stage, Retry: info.Retry, Message: info.Meaning + " " + info.Advice,
+	}}}
+}

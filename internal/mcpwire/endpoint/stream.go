@@ -1,0 +1,119 @@
+package endpoint
+
+import (
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/ostiary/ostiary/internal/mcpwire/content"
+)
+
+// streamSoon is how long a call that may have something to tell can still be answered as plain JSON, with an HTTP status
+// of its own. After it the headers of a stream go out, so that the client sees that its call lives.
+const streamSoon = 50 * time.Millisecond
+
+var (
+	headerSSE      = []string{"text/event-stream"}
+	headerNoCache  = []string{"no-cache, no-transform"}
+	headerNoBuffer = []string{"no"}
+	commentKeep    = []byte(": keep-alive\n\n")
+	eventBegin     = "event: message\ndata: "
+	eventEnd       = "\n\n"
+)
+
+// stream is the answer to one call: plain JSON until something makes it an event stream.
+type stream struct {
+	x         *exchange
+	keepAlive time.Duration
+	broken    func() // called when the client can no longer be reached
+
+	mu    sync.Mutex // guards what follows, and writing to x.w
+	open  bool       // the headers of an event stream have gone out
+	done  bool
+	timer *time.Timer
+	rc    *http.ResponseController
+}
+
+func newStream(x *exchange, keepAlive time.Duration, broken func()) *stream {
+	return &stream{x: x, keepAlive: keepAlive, broken: broken}
+}
+
+// openAfter makes it a stream if it is not answered by then, and keeps it alive from there on.
+func (s *stream) openAfter(d time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.timer = time.AfterFunc(d, s.tick)
+}
+
+func (s *stream) tick() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.done {
+		return
+	}
+	s.openLocked()
+	s.sendLocked(commentKeep)
+	s.timer.Reset(s.keepAlive)
+}
+
+// notify sends a notification. It may block as long as the client is slow.
+func (s *stream) notify(method string, params []byte) {
+	buf := getBuffer()
+	defer putBuffer(buf)
+	buf.b = append(buf.b, eventBegin...)
+	buf.b = content.AppendNotification(buf.b, method, params)
+	buf.b = append(buf.b, eventEnd...)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.done {
+		return
+	}
+	s.openLocked()
+	s.sendLocked(buf.b)
+}
+
+// finish sends the answer. Nothing is sent after it.
+func (s *stream) finish(a *answer, id []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.done = true
+	if s.timer != nil {
+		s.timer.Stop()
+	}
+	if !s.open {
+		s.x.write(a, id, true)
+		return
+	}
+	buf := getBuffer()
+	defer putBuffer(buf)
+	buf.b = append(buf.b, eventBegin...)
+	buf.b = a.append(buf.b, id, true)
+	buf.b = append(buf.b, eventEnd...)
+	s.sendLocked(buf.b)
+}
+
+func (s *stream) openLocked() {
+	if s.open {
+		return
+	}
+	s.open = true
+	s.rc = http.NewResponseController(s.x.w)
+	s.x.beginEvents()
+}
+
+func (s *stream) sendLocked(b []byte) {
+	if _, err := s.x.w.Write(b); err != nil {
+		s.broken()
+		return
+	}
+	_ = s.rc.Flush() // a failure shows at the next write
+}
+
+// beginEvents sends the headers of an event stream; the first flush carries them out.
+func (x *exchange) beginEvents() {
+	h := x.w.Header()
+	h["Content-Type"] = headerSSE
+	h["Cache-Control"] = headerNoCache
+	h["X-Accel-Buffering"] = headerNoBuffer
+	x.w.WriteHeader(http.StatusOK)
+}
