@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"encoding/hex"
 	"time"
 
 	"github.com/ostiary/ostiary/call"
@@ -43,6 +44,9 @@ type Record struct {
 
 // Hash is a SHA-256 hash of the chain or of the tree.
 type Hash [32]byte
+
+// String is the hash in lower-case hex, as records carry it.
+func (h Hash) String() string { return hex.EncodeToString(h[:]) }
 
 // Intent is a call that was let through and has no outcome yet. The row lives from step 9 to step 12.
 type Intent struct {

@@ -1,0 +1,74 @@
+package sqlstore
+
+import (
+	"embed"
+	"io/fs"
+	"net/url"
+	"path/filepath"
+	"strings"
+
+	"github.com/pressly/goose/v3"
+)
+
+// The SQL here is what SQLite and PostgreSQL both take; what differs is in dialect.
+const (
+	sqlInsertRecord = `INSERT INTO ledger (seq, time, kind, call, session, principal, body, prev, hash)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`
+	sqlInsertIntent = `INSERT INTO open_intent (id, call, seq, started, principal, session, tool)
+		VALUES ($1, $2, $3, $4, $5, $6, $7)`
+	sqlDeleteIntent     = `DELETE FROM open_intent WHERE id = $1`
+	sqlInsertCheckpoint = `INSERT INTO checkpoint (seq, note, edge) VALUES ($1, $2, $3)`
+	sqlSetMeta          = `INSERT INTO meta (name, value) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET value = excluded.value`
+	sqlGetMeta          = `SELECT value FROM meta WHERE name = $1`
+
+	recordColumns    = `seq, time, kind, call, session, principal, body, prev, hash`
+	sqlRecords       = `SELECT ` + recordColumns + ` FROM ledger WHERE seq > $1 ORDER BY seq`
+	sqlRecordsLimit  = sqlRecords + ` LIMIT $2`
+	sqlRecordsOfCall = `SELECT ` + recordColumns + ` FROM ledger WHERE call = $1 AND call <> '' ORDER BY seq`
+	sqlHead          = `SELECT seq, hash FROM ledger ORDER BY seq DESC LIMIT 1`
+	sqlHashAt        = `SELECT hash FROM ledger WHERE seq = $1`
+	sqlCheckpoints   = `SELECT seq, note FROM checkpoint ORDER BY seq`
+	sqlLastPoint     = `SELECT seq, note, edge FROM checkpoint ORDER BY seq DESC LIMIT 1`
+	sqlOpenIntents   = `SELECT id, call, seq, started, principal, session, tool FROM open_intent ORDER BY id`
+)
+
+const metaVerifier = "ledger_verifier" // whose public half of the key signs this ledger's checkpoints
+
+//go:embed migrations
+var migrationFiles embed.FS
+
+// dialect is what differs between databases.
+type dialect struct {
+	goose      goose.Dialect
+	migrations string // folder of the migrations
+}
+
+var sqliteDialect = dialect{goose: goose.DialectSQLite3, migrations: "migrations/sqlite"}
+
+func (d dialect) files() fs.FS {
+	sub, err := fs.Sub(migrationFiles, d.migrations)
+	if err != nil {
+		panic(err) // the folder is embedded
+	}
+	return sub
+}
+
+const (
+	dbFile = "ostiary.db"
+
+	// Every commit is on disk when it returns (FULL). The writer moves the log into the database itself, between commits
+	// and with an eye on errors, so SQLite's own checkpoints, which swallow them, are off.
+	writeParameters = "mode=rw&_dqs=0&_error_rc=1" +
+		"&_pragma=busy_timeout(1000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=foreign_keys(1)" +
+		"&_pragma=wal_autocheckpoint(0)&_pragma=journal_size_limit(67108864)&_pragma=cache_size(-8000)"
+	readParameters = "mode=ro&_dqs=0&_error_rc=1&_pragma=busy_timeout(5000)&_pragma=query_only(1)"
+)
+
+// dsn names the database of a data directory. SQLite reads the path as a URI.
+func dsn(dir, parameters string) string {
+	path := filepath.ToSlash(filepath.Join(dir, dbFile))
+	if !strings.HasPrefix(path, "/") && filepath.VolumeName(dir) != "" {
+		path = "/" + path
+	}
+	return "file:" + (&url.URL{Path: path}).EscapedPath() + "?" + parameters
+}

@@ -1,0 +1,394 @@
+package sqlstore
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ostiary/ostiary/internal/ledger"
+	"github.com/ostiary/ostiary/internal/store"
+)
+
+// op is one function that waits for the writer.
+type op struct {
+	fn      func(store.Tx) error
+	relaxed bool
+	done    chan error   // capacity 1, never closed; for an Update
+	state   atomic.Int32 // an Update may be abandoned by its caller until the writer takes it
+}
+
+const (
+	opWaiting int32 = iota
+	opTaken
+	opAbandoned
+)
+
+func (o *op) take() bool    { return o.state.CompareAndSwap(opWaiting, opTaken) }
+func (o *op) abandon() bool { return o.state.CompareAndSwap(opWaiting, opAbandoned) }
+
+// updates keeps ops of Update whose answer was received: nobody else knows them any more.
+var updates = sync.Pool{New: func() any { return &op{done: make(chan error, 1)} }}
+
+// Update implements store.Store. ErrUnavailable while the disk does not answer leaves open whether fn was committed.
+func (s *Store) Update(ctx context.Context, fn func(store.Tx) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	o := updates.Get().(*op)
+	o.fn = fn
+	o.state.Store(opWaiting)
+	healthy := s.health.now.Load()
+	if err := s.send(ctx, o, healthy); err != nil {
+		updates.Put(o)
+		return err
+	}
+	select {
+	case err := <-o.done:
+		updates.Put(o)
+		return err
+	case <-ctx.Done():
+		o.abandon()
+		return ctx.Err()
+	case <-healthy.ended:
+	}
+	if !o.abandon() && !healthy.next.stalled {
+		err := <-o.done // the writer has it, and is about to answer
+		updates.Put(o)
+		return err
+	}
+	return healthy.next.err
+}
+
+// Enqueue implements store.Store.
+func (s *Store) Enqueue(ctx context.Context, fn func(store.Tx) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return s.send(ctx, &op{fn: fn, relaxed: true}, s.health.now.Load())
+}
+
+func (s *Store) send(ctx context.Context, o *op, healthy *condition) error {
+	if healthy.err != nil {
+		return healthy.err
+	}
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if s.closed {
+		return errClosed
+	}
+	select {
+	case s.queue <- o:
+		return nil
+	default:
+	}
+	select {
+	case s.queue <- o:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-healthy.ended:
+		return healthy.next.err
+	}
+}
+
+// write is the writer goroutine: it ends when the queue is closed and empty.
+func (s *Store) write() {
+	defer close(s.finished)
+	var group []*op
+	for open := true; open; {
+		group, open = s.collect(group[:0])
+		// Nothing to do is the timer's or the end's way to ask for a checkpoint.
+		if s.process(group, len(group) == 0 || !open, false) {
+			continue
+		}
+		clear(group)
+		if !s.recover(!open) {
+			s.refuse()
+			return
+		}
+	}
+}
+
+// collect waits for the next group. Functions that nobody waits for may wait for company; one that somebody waits for ends
+// the waiting. open is false when there will be no more.
+func (s *Store) collect(group []*op) (_ []*op, open bool) {
+	var first *op
+	select {
+	case first, open = <-s.queue:
+		if !open {
+			return group, false
+		}
+	case <-s.checkpointTimer.C:
+		s.checkpointArmed = false
+		return group, true
+	}
+	group = append(group, first)
+	if first.relaxed {
+		s.companyTimer.Reset(s.o.RelaxedDelay)
+		defer s.companyTimer.Stop()
+	wait:
+		for len(group) < s.o.RelaxedBatch {
+			select {
+			case o, open := <-s.queue:
+				if !open {
+					return group, false
+				}
+				group = append(group, o)
+				if !o.relaxed {
+					break wait
+				}
+			case <-s.companyTimer.C:
+				break wait
+			}
+		}
+	}
+	// Callers that the last commit has answered are about to come back: to let them run first makes one large group where
+	// there would be a small one and a large one, each with its fsync.
+	for idle := 0; len(group) < s.o.MaxGroup && idle < 2; {
+		select {
+		case o, open := <-s.queue:
+			if !open {
+				return group, false
+			}
+			group = append(group, o)
+			idle = 0
+		default:
+			runtime.Gosched()
+			idle++
+		}
+	}
+	return group, true
+}
+
+// process runs a group and commits it, with a checkpoint if one is due, or if point asks for one. It is false if the store
+// cannot go on. If that is because the commit failed, nothing of the group is written, its Updates are answered, and what
+// was enqueued is in s.kept.
+func (s *Store) process(group []*op, point, probe bool) bool {
+	s.health.started()
+	if s.beforeCommit != nil {
+		s.beforeCommit()
+	}
+	before := s.state.mark()
+	ran := s.ran[:0]
+	var bug error
+	for _, o := range group {
+		if !o.relaxed && !o.take() {
+			continue
+		}
+		err := s.state.apply(o.fn, s.o.Now)
+		if p, ok := errors.AsType[*panicked](err); ok {
+			s.o.Logger.Error("transaction panicked", "value", p.value, "stack", string(p.stack))
+		}
+		switch {
+		case err == nil:
+			ran = append(ran, o)
+		case o.relaxed:
+			s.o.Logger.Error("enqueued transaction failed", "error", err)
+			bug = unavailable("an enqueued transaction failed: %w", err)
+		default:
+			o.fn = nil
+			o.done <- err
+		}
+	}
+	s.ran = ran
+
+	wrote := !s.state.empty() || probe || s.checkpointDue(point)
+	var err error
+	if wrote {
+		err = s.commit(point, probe)
+	}
+	if err == nil {
+		s.finish(ran, wrote, bug)
+		return !s.fatal
+	}
+	s.state.rewind(before)
+	s.state.clear()
+	failure := unavailable("%w", err)
+	s.fatal = !passing(err)
+	if s.health.ended(failure) {
+		s.o.Logger.Error("store cannot be written", "error", err, "permanent", s.fatal)
+	}
+	for _, o := range ran {
+		if o.relaxed {
+			s.kept = append(s.kept, o)
+			continue
+		}
+		o.fn = nil
+		o.done <- failure
+	}
+	clear(ran)
+	return false
+}
+
+// finish answers a group that is on disk. failure is what ends the store all the same.
+func (s *Store) finish(ran []*op, wrote bool, failure error) {
+	s.fatal = failure != nil
+	if s.health.ended(failure) && failure == nil {
+		s.o.Logger.Info("store can be written again")
+	}
+	for _, o := range ran {
+		o.fn = nil
+		if !o.relaxed {
+			o.done <- nil
+		}
+	}
+	clear(ran)
+	if !wrote {
+		return
+	}
+	s.watchers.signal()
+	if s.state.chain.Seq > s.signed.seq && !s.checkpointArmed {
+		s.checkpointTimer.Reset(s.o.CheckpointAfter)
+		s.checkpointArmed = true
+	}
+	s.flushLog()
+}
+
+// commit writes what the group has done to the database, and moves the state on.
+func (s *Store) commit(point, probe bool) error {
+	st := &s.state
+	if err := s.conn.begin.exec(); err != nil {
+		return err
+	}
+	edge := st.edge.Clone()
+	signed, err := s.insert(&edge, point, probe)
+	if err == nil {
+		err = s.conn.commit.exec()
+	}
+	if err != nil {
+		// SQLite may have rolled back by itself, then this one fails. The next BEGIN shows whether the connection is sound.
+		_ = s.conn.rollback.exec()
+		return err
+	}
+	s.unflushed += 4 + len(st.records)
+	st.settle(edge)
+	if signed.seq > 0 {
+		s.signed = signed
+		s.checkpointArmed = false
+		s.checkpointTimer.Stop()
+	}
+	return nil
+}
+
+func (s *Store) insert(edge *ledger.Edge, point, probe bool) (signed signedPoint, err error) {
+	st := &s.state
+	for i := range st.records {
+		r := &st.records[i]
+		if err := s.conn.record(r); err != nil {
+			return signed, err
+		}
+		edge.Append(r.Hash)
+	}
+	for _, c := range st.changes {
+		switch {
+		case !c.opened && c.intent.stored:
+			err = s.conn.deleteIntent.exec(c.intent.id)
+		case c.opened && st.intents[c.intent.CallID] == c.intent:
+			err = s.conn.intent(c.intent)
+		}
+		if err != nil {
+			return signed, err
+		}
+	}
+	if probe {
+		if err := s.conn.meta.exec(metaProbe, s.o.Now().UTC().Format(time.RFC3339)); err != nil {
+			return signed, err
+		}
+	}
+	if !s.checkpointDue(point) {
+		return signed, nil
+	}
+	c := ledger.Checkpoint{Origin: s.origin, Size: edge.Size(), Root: edge.Root(), Previous: s.signed.seq}
+	msg, err := c.Sign(s.key.Signer)
+	if err != nil {
+		return signed, err
+	}
+	if err := s.conn.insertCheckpoint.exec(c.Size, msg, edge.Nodes()); err != nil {
+		return signed, err
+	}
+	return signedPoint{seq: c.Size, at: s.o.Now()}, nil
+}
+
+// signedPoint is the last checkpoint and when it was made.
+type signedPoint struct {
+	seq int64
+	at  time.Time
+}
+
+// checkpointDue says that records wait for a checkpoint, and enough or long enough.
+func (s *Store) checkpointDue(asked bool) bool {
+	behind := s.state.chain.Seq - s.signed.seq
+	return behind > 0 && (asked || behind >= s.o.CheckpointEvery || s.o.Now().Sub(s.signed.at) >= s.o.CheckpointAfter)
+}
+
+// flushPages is how many pages of the write-ahead log, roughly, are moved into the database at a time. Fewer cost more
+// fsyncs, more cost disk and a longer start after a crash.
+const flushPages = 4000
+
+// flushLog moves the write-ahead log into the database now and then, after the answers are out. An error that the kernel
+// may have swallowed the data with ends the store; others leave the log as it is for the next time.
+func (s *Store) flushLog() {
+	if s.unflushed < flushPages || s.fatal {
+		return
+	}
+	s.unflushed = 0
+	s.health.started()
+	err := s.conn.flush.exec()
+	if err == nil || passing(err) {
+		s.health.ended(nil)
+		return
+	}
+	s.fatal = true
+	s.health.ended(unavailable("move the write-ahead log: %w", err))
+	s.o.Logger.Error("write-ahead log cannot be moved into the database", "error", err)
+}
+
+const (
+	retryFirst = 50 * time.Millisecond
+	retryMost  = 2 * time.Second
+)
+
+// recover waits for a passing fault to pass (F-04): it tries to commit what was enqueued, again and again. It is false if
+// the store is to be given up. When the store is being closed there is one try more.
+func (s *Store) recover(closed bool) bool {
+	for wait := retryFirst; !s.fatal; wait = min(2*wait, retryMost) {
+		s.companyTimer.Reset(wait)
+		select {
+		case <-s.companyTimer.C:
+		case <-s.closing:
+			s.companyTimer.Stop()
+			closed = true
+		}
+		kept := s.kept
+		s.kept = nil
+		if s.process(kept, closed, true) {
+			return true
+		}
+		if closed {
+			return false
+		}
+	}
+	return false
+}
+
+// refuse answers all that still comes in, until the store is closed.
+func (s *Store) refuse() {
+	lost := len(s.kept)
+	failure := s.health.now.Load().err
+	for o := range s.queue {
+		switch {
+		case o.relaxed:
+			lost++
+		case o.take():
+			o.fn = nil
+			o.done <- failure
+		}
+	}
+	s.lost = lost
+	if lost > 0 {
+		s.o.Logger.Error("enqueued transactions were not written", "count", lost, "error", failure)
+	}
+}
