@@ -1,0 +1,73 @@
+package sqlstore
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"testing"
+
+	"github.com/ostiary/ostiary/internal/ledger"
+	"github.com/ostiary/ostiary/internal/store"
+	"github.com/ostiary/ostiary/internal/store/storetest"
+)
+
+func TestStore(t *testing.T) {
+	storetest.Run(t, func(t *testing.T) store.Store { return openTest(t, Options{Dir: t.TempDir(), CheckpointEvery: 7}) })
+}
+
+// openTest opens a store that logs to the test. The caller closes it; so does the end of the test.
+func openTest(t *testing.T, o Options) *Store {
+	t.Helper()
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))
+	}
+	s, err := Open(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+func closeTest(t *testing.T, s *Store) {
+	t.Helper()
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// verifyDir verifies the ledger of a data directory from its rows and from an export, and returns its records and those
+// intents that are open.
+func verifyDir(t *testing.T, dir string) (ledger.Report, []ledger.Record) {
+	t.Helper()
+	r, err := OpenReadOnly(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	var report ledger.Report
+	var records []ledger.Record
+	var export bytes.Buffer
+	if err := r.View(t.Context(), func(v store.View) (err error) {
+		if report, err = ledger.Verify(context.Background(), ledger.FromView(v), r.Verifier()); err != nil {
+			return err
+		}
+		if err := v.Records(0, 0, func(r ledger.Record) error { records = append(records, r); return nil }); err != nil {
+			return err
+		}
+		return ledger.Export(context.Background(), v, r.Verifier(), &export, ledger.ExportOptions{})
+	}); err != nil {
+		t.Fatal(err)
+	}
+	again, err := ledger.Verify(context.Background(), ledger.FromExport(&export), r.Verifier())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again != report {
+		t.Errorf("the export verifies as %+v, the store as %+v", again, report)
+	}
+	if report.Bad != nil {
+		t.Fatal(report.Bad)
+	}
+	return report, records
+}
