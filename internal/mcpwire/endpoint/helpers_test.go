@@ -159,7 +159,9 @@ func (r reply) String() string { return fmt.Sprintf("%d %v %s", r.status, r.head
 
 type edit func(*http.Request)
 
-func set(name, value string) edit { return func(r *http.Request) { r.Header[http.CanonicalHeaderKey(name)] = []string{value} } }
+func set(name, value string) edit {
+	return func(r *http.Request) { r.Header[http.CanonicalHeaderKey(name)] = []string{value} }
+}
 func add(name, value string) edit { return func(r *http.Request) { r.Header.Add(name, value) } }
 func del(name string) edit        { return func(r *http.Request) { r.Header.Del(name) } }
 
