@@ -1,0 +1,241 @@
+package ostiary
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ostiary/ostiary/internal/gate"
+	"github.com/ostiary/ostiary/internal/httpd"
+	"github.com/ostiary/ostiary/internal/identity"
+	"github.com/ostiary/ostiary/internal/ledger"
+	"github.com/ostiary/ostiary/internal/mcpwire"
+	"github.com/ostiary/ostiary/internal/mcpwire/endpoint"
+	"github.com/ostiary/ostiary/internal/policy"
+	"github.com/ostiary/ostiary/internal/provider"
+	"github.com/ostiary/ostiary/internal/store"
+	"github.com/ostiary/ostiary/internal/store/sqlstore"
+)
+
+// Host is one gateway. Its methods are safe for concurrent use between Start and Stop.
+type Host struct {
+	o        Options
+	log      *slog.Logger
+	pid      int
+	since    time.Time
+	policy   *policy.Policy
+	registry *provider.Registry
+
+	store     store.Store
+	gate      *gate.Gate
+	providers *provider.Manager
+	upstreams *mcpwire.Upstreams
+	endpoint  atomic.Pointer[endpoint.Endpoint]
+	httpd     *httpd.Server
+
+	undo []func(context.Context) error // what Stop does, last first
+
+	mu      sync.Mutex // guards what follows
+	state   string     // "" when ready; else why not
+	exports []ExportInfo
+	stopped bool
+}
+
+// New checks options and configuration. It opens, starts and listens to nothing.
+func New(o Options) (*Host, error) {
+	if err := o.fill(); err != nil {
+		return nil, err
+	}
+	h := &Host{o: o, log: o.Logger, pid: os.Getpid(), since: o.Now(), registry: new(provider.Registry), state: "not started"}
+	var err error
+	if h.policy, err = newPolicy(o.Config); err != nil {
+		return nil, err
+	}
+	h.upstreams = mcpwire.New(mcpwire.Options{Logger: o.Logger.With("component", "mcpwire"), ClientName: "ostiary", ClientVersion: Version, Now: o.Now, LookupEnv: o.LookupEnv})
+	profiles, err := h.profiles()
+	if err != nil {
+		return nil, err
+	}
+	h.providers, err = provider.NewManager(provider.ManagerOptions{
+		Connector: h.upstreams, Profiles: profiles, Registry: h.registry, Logger: o.Logger.With("component", "provider"),
+		Now: o.Now, OnEvent: h.providerEvent, OnPhase: func(pkg string, ph provider.Phase) { h.phase(pkg, ph.String()) },
+	})
+	return h, err
+}
+
+// Start opens the store, closes what an earlier run left open, starts all providers and lets calls through. If any part
+// fails, what was started is undone in reverse order.
+func (h *Host) Start(ctx context.Context) (err error) {
+	h.setState("starting")
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, h.Stop(context.WithoutCancel(ctx)))
+		}
+	}()
+	h.store, err = sqlstore.Open(ctx, sqlstore.Options{Dir: h.o.DataDir, Logger: h.log.With("component", "store"), Now: h.o.Now, RelaxedDelay: h.o.Config.Ledger.RelaxedDelay})
+	if err != nil {
+		return err
+	}
+	h.push(func(context.Context) error { return h.store.Close() })
+	h.gate, err = gate.New(gate.Options{Store: h.store, Registry: h.registry, Policy: h.policy, Upstream: h.upstreams,
+		Logger: h.log.With("component", "gate"), Now: h.o.Now, NewID: h.o.newID, Failpoint: h.o.failpoint})
+	if err != nil {
+		return err
+	}
+	if err := h.record(ctx, ledger.KindOpened, map[string]any{"version": Version, "pid": h.pid}); err != nil {
+		return err
+	}
+	h.push(func(ctx context.Context) error { return h.record(ctx, ledger.KindClosed, map[string]any{"pid": h.pid}) })
+	closed, err := h.gate.Recover(ctx)
+	if err != nil {
+		return fmt.Errorf("close open calls: %w", err)
+	}
+	if closed > 0 {
+		h.log.Warn("calls that were open when the gateway last stopped are recorded as unknown", "calls", closed)
+	}
+	guard, err := h.guard()
+	if err != nil {
+		return err
+	}
+	if !h.o.NoEndpoint {
+		if err := h.listen(ctx, guard); err != nil {
+			return err
+		}
+	}
+	h.push(h.providers.Stop)
+	if err := h.providers.Start(ctx); err != nil {
+		return err
+	}
+	if err := h.openEndpoint(guard); err != nil {
+		return err
+	}
+	h.setState("")
+	return nil
+}
+
+// Stop refuses new calls, lets open ones end within the configured bound, and undoes what Start did in reverse order. It
+// waits, and is safe to call twice and before Start.
+func (h *Host) Stop(ctx context.Context) error {
+	h.mu.Lock()
+	undo := h.undo
+	h.undo, h.stopped = nil, true
+	h.state = "stopping"
+	h.mu.Unlock()
+	var errs []error
+	for _, fn := range slices.Backward(undo) {
+		if err := fn(ctx); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (h *Host) push(fn func(context.Context) error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.undo = append(h.undo, fn)
+}
+
+// Ready says whether the whole start has succeeded; if not, why.
+func (h *Host) Ready() (bool, string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.state == "", h.state
+}
+
+func (h *Host) setState(s string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.stopped {
+		h.state = s
+	}
+}
+
+func (h *Host) phase(pkg, phase string) {
+	if h.o.OnPhase != nil {
+		h.o.OnPhase(pkg, phase)
+	}
+}
+
+// Addr is where the inbound HTTP server listens; "" if it does not.
+func (h *Host) Addr() string {
+	h.mu.Lock()
+	s := h.httpd
+	h.mu.Unlock()
+	if s == nil || s.Addr() == nil {
+		return ""
+	}
+	return s.Addr().String()
+}
+
+// Done is closed when the inbound HTTP server has ended by itself; nil, and so never, if there is none.
+func (h *Host) Done() <-chan struct{} {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.httpd == nil {
+		return nil
+	}
+	return h.httpd.Done()
+}
+
+// guard knows the configured principals. Without any token nobody can be let in.
+func (h *Host) guard() (*identity.Guard, error) {
+	var credentials []identity.Credential
+	for _, p := range h.o.Config.Principals {
+		if secret, ok := p.Token(); ok {
+			credentials = append(credentials, identity.Credential{Principal: p.Name, Token: identity.Token(secret.Reveal())})
+		}
+	}
+	if len(credentials) == 0 {
+		return nil, nil
+	}
+	tokens, err := identity.NewTokens(credentials)
+	if err != nil {
+		return nil, err
+	}
+	return identity.NewGuard(tokens.Authenticate, identity.NewThrottle(identity.ThrottleOptions{Now: h.o.Now})), nil
+}
+
+// listen opens the inbound HTTP server. Until the start has succeeded it answers 503.
+func (h *Host) listen(ctx context.Context, guard *identity.Guard) error {
+	c := h.o.Config
+	perimeter, err := identity.NewPerimeter(identity.PerimeterOptions{AllowedHosts: c.Server.AllowedHosts, AllowedOrigins: c.Server.AllowedOrigins})
+	if err != nil {
+		return err
+	}
+	mount := map[string]http.Handler{}
+	for _, e := range c.Exports {
+		if exportServed(c, e.Name) { // R10.1: without a token the route does not exist
+			mount[e.Path] = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.endpoint.Load().Handler(e.Name).ServeHTTP(w, r) })
+		}
+	}
+	s, err := httpd.New(httpd.Options{Listen: c.Server.Listen, Mount: mount, Ready: h.Ready, Guard: guard, Perimeter: perimeter,
+		Logger: h.log.With("component", "httpd"), Now: h.o.Now})
+	if err != nil {
+		return err
+	}
+	if err := s.Start(ctx); err != nil {
+		return err
+	}
+	h.mu.Lock()
+	h.httpd = s
+	h.mu.Unlock()
+	h.push(func(ctx context.Context) error {
+		s.Drain()
+		ctx, cancel := context.WithTimeout(ctx, c.Server.Drain)
+		defer cancel()
+		var errs []error
+		if e := h.endpoint.Load(); e != nil {
+			errs = append(errs, e.Close(ctx))
+		}
+		return errors.Join(append(errs, s.Stop(ctx))...)
+	})
+	return nil
+}

@@ -1,0 +1,160 @@
+package ostiary
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/ostiary/ostiary/call"
+	"github.com/ostiary/ostiary/internal/ledger"
+	"github.com/ostiary/ostiary/internal/store"
+	"github.com/ostiary/ostiary/internal/store/sqlstore"
+)
+
+// Ledger reads the ledger of a data directory. A gateway may be running on it.
+type Ledger struct {
+	dir    string
+	reader *sqlstore.Reader
+}
+
+// LedgerRecord is one record, as it is shown and exported.
+type LedgerRecord struct {
+	Seq       int64     `json:"seq"`
+	Time      time.Time `json:"time"`
+	Kind      string    `json:"kind"`
+	Call      string    `json:"call,omitempty"`
+	Session   string    `json:"session,omitempty"`
+	Principal string    `json:"principal,omitempty"`
+	Body      JSON      `json:"body"`
+	Hash      string    `json:"hash"`
+}
+
+// LedgerReport is what a verification found.
+type LedgerReport struct {
+	OK          bool   `json:"ok"`
+	Origin      string `json:"origin"`
+	First       int64  `json:"first"`
+	Last        int64  `json:"last"`
+	Records     int64  `json:"records"`
+	Checkpoints int    `json:"checkpoints"`
+	Signed      int64  `json:"signed"` // the last record that a signed checkpoint covers
+	Root        string `json:"root"`
+	BadSeq      int64  `json:"bad_seq,omitempty"`
+	Fault       string `json:"fault,omitempty"`
+	Detail      string `json:"detail,omitempty"`
+}
+
+// LedgerCall is what the ledger has of one call (R9.1).
+type LedgerCall struct {
+	Call    string         `json:"call"`
+	Outcome string         `json:"reconstruction"` // RECONSTRUCTED, PARTIAL_MISSING_EVIDENCE, INVALID_LINEAGE
+	Records []LedgerRecord `json:"records"`
+}
+
+// OpenLedger opens the ledger of a data directory for reading.
+func OpenLedger(ctx context.Context, dataDir string) (*Ledger, error) {
+	r, err := sqlstore.OpenReadOnly(ctx, dataDir)
+	if err != nil {
+		return nil, err
+	}
+	return &Ledger{dir: dataDir, reader: r}, nil
+}
+
+// Close lets go of the data directory.
+func (l *Ledger) Close() error { return l.reader.Close() }
+
+// Verifier is the ledger's public key: what an export is verified with.
+func (l *Ledger) Verifier() (string, error) { return ledger.ReadVerifier(l.dir) }
+
+// Records yields records with a sequence above after, in order, at most limit (0: all).
+func (l *Ledger) Records(ctx context.Context, after int64, limit int, yield func(LedgerRecord) error) error {
+	return l.reader.View(ctx, func(v store.View) error {
+		return v.Records(after, limit, func(r ledger.Record) error { return yield(shown(r)) })
+	})
+}
+
+// Head is the sequence of the last record.
+func (l *Ledger) Head(ctx context.Context) (seq int64, err error) {
+	err = l.reader.View(ctx, func(v store.View) error {
+		seq, _, err = v.Head()
+		return err
+	})
+	return seq, err
+}
+
+// Call rebuilds one call.
+func (l *Ledger) Call(ctx context.Context, id call.ID) (c LedgerCall, err error) {
+	err = l.reader.View(ctx, func(v store.View) error {
+		trail, err := ledger.OfCall(v, id)
+		if err != nil {
+			return err
+		}
+		c = LedgerCall{Call: string(id), Outcome: string(trail.Completeness)}
+		for _, r := range trail.Records {
+			c.Records = append(c.Records, shown(r))
+		}
+		return nil
+	})
+	if err == nil && len(c.Records) == 0 {
+		err = fmt.Errorf("call %s: %w in the ledger", id, store.ErrNotFound)
+	}
+	return c, err
+}
+
+// Verify checks every record and every checkpoint. Checkpoints that were kept elsewhere show whether the ledger was rolled
+// back.
+func (l *Ledger) Verify(ctx context.Context, known ...[]byte) (report LedgerReport, err error) {
+	key, err := l.Verifier()
+	if err != nil {
+		return report, err
+	}
+	err = l.reader.View(ctx, func(v store.View) error {
+		r, err := ledger.Verify(ctx, ledger.FromView(v), key, known...)
+		report = reported(r)
+		return err
+	})
+	return report, err
+}
+
+// Export writes the ledger as JSON Lines: a header, the records, the signed checkpoints.
+func (l *Ledger) Export(ctx context.Context, w io.Writer, after, until int64) error {
+	key, err := l.Verifier()
+	if err != nil {
+		return err
+	}
+	return l.reader.View(ctx, func(v store.View) error {
+		return ledger.Export(ctx, v, key, w, ledger.ExportOptions{After: after, Until: until})
+	})
+}
+
+// Checkpoint is the newest signed checkpoint: keep it elsewhere, and a later verification shows whether the ledger still
+// continues it. It is empty if there is none yet.
+func (l *Ledger) Checkpoint(ctx context.Context) (note []byte, err error) {
+	err = l.reader.View(ctx, func(v store.View) error {
+		return v.Checkpoints(func(_ int64, n []byte) error {
+			note = append(note[:0], n...)
+			return nil
+		})
+	})
+	return note, err
+}
+
+// VerifyExport checks an export with nothing but the public key.
+func VerifyExport(ctx context.Context, r io.Reader, verifier string, known ...[]byte) (LedgerReport, error) {
+	report, err := ledger.Verify(ctx, ledger.FromExport(r), verifier, known...)
+	return reported(report), err
+}
+
+func shown(r ledger.Record) LedgerRecord {
+	return LedgerRecord{Seq: r.Seq, Time: r.Time, Kind: string(r.Kind), Call: string(r.CallID), Session: r.Session, Principal: r.Principal,
+		Body: append(JSON(nil), r.Body...), Hash: r.Hash.String()}
+}
+
+func reported(r ledger.Report) LedgerReport {
+	out := LedgerReport{OK: r.Bad == nil, Origin: r.Origin, First: r.First, Last: r.Last, Records: r.Records, Checkpoints: r.Checkpoints, Signed: r.Signed, Root: r.Root.String()}
+	if r.Bad != nil {
+		out.BadSeq, out.Fault, out.Detail = r.Bad.Seq, string(r.Bad.Fault), r.Bad.Detail
+	}
+	return out
+}

@@ -1,0 +1,232 @@
+package ostiary
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ostiary/ostiary/call"
+	"github.com/ostiary/ostiary/internal/config"
+	"github.com/ostiary/ostiary/internal/mcpwire/content"
+	"github.com/ostiary/ostiary/internal/provider"
+)
+
+// Operations are what the edges can ask of a gateway, running here ([Host]) or in another process on the same data
+// directory. Each is one request and one answer.
+type Operations interface {
+	Status(ctx context.Context) (Status, error)
+	Tools(ctx context.Context) ([]ToolInfo, error)
+	Call(ctx context.Context, r CallRequest) (CallReply, error)
+}
+
+var _ Operations = (*Host)(nil)
+
+// Status is the state of the gateway as operators see it.
+type Status struct {
+	Version   string         `json:"version"`
+	PID       int            `json:"pid"`
+	Since     time.Time      `json:"since"`
+	Address   string         `json:"address,omitempty"` // of the inbound HTTP server; empty if there is none
+	Ready     bool           `json:"ready"`
+	Reason    string         `json:"reason,omitempty"` // why it is not ready
+	Ledger    string         `json:"ledger"`           // "ok", or why it cannot be written
+	DataDir   string         `json:"data_dir"`
+	Providers []ProviderInfo `json:"providers"`
+	Exports   []ExportInfo   `json:"exports"`
+	Warnings  []string       `json:"warnings,omitempty"`
+}
+
+// ProviderInfo is one provider as operators see it.
+type ProviderInfo = provider.Status
+
+// ExportInfo is one export: where it is served and what it shows.
+type ExportInfo struct {
+	Name   string   `json:"name"`
+	Path   string   `json:"path"`
+	Served bool     `json:"served"`          // false: no token is configured, so the path does not exist
+	Tools  []string `json:"tools"`           // the names that clients see, in order
+	Lacks  []string `json:"lacks,omitempty"` // tool ids of providers that are unavailable
+}
+
+// ToolInfo is one tool as operators see it.
+type ToolInfo struct {
+	ID               string            `json:"id"`
+	Provider         string            `json:"provider"`
+	RawName          string            `json:"raw_name"`
+	Title            string            `json:"title,omitempty"`
+	Description      string            `json:"description,omitempty"`
+	Effect           string            `json:"effect"`
+	Policy           string            `json:"policy"` // allow, ask or deny, for the operator
+	Rule             string            `json:"rule"`
+	InputSchema      JSON              `json:"input_schema,omitempty"`
+	OutputSchema     JSON              `json:"output_schema,omitempty"`
+	SchemaDigest     string            `json:"schema_digest"`
+	DescriptorDigest string            `json:"descriptor_digest"`
+	Names            map[string]string `json:"names,omitempty"` // by export
+}
+
+// JSON is raw JSON, byte for byte.
+type JSON []byte
+
+// MarshalJSON writes it as it is.
+func (j JSON) MarshalJSON() ([]byte, error) {
+	if len(j) == 0 {
+		return []byte("null"), nil
+	}
+	return j, nil
+}
+
+// UnmarshalJSON keeps it as it is.
+func (j *JSON) UnmarshalJSON(b []byte) error {
+	*j = slices.Clone(b)
+	return nil
+}
+
+// CallRequest is one call of the operator's own, through the same path as any other.
+type CallRequest struct {
+	// Tool is a tool id, or a shorter form that means exactly one tool: package.name, package/name, or the bare name.
+	Tool string `json:"tool"`
+	// Arguments is a raw JSON object; empty: none.
+	Arguments JSON          `json:"arguments,omitempty"`
+	Timeout   time.Duration `json:"timeout,omitempty"` // 0: the provider's
+	// Progress takes progress lines; nil: they are not wanted. It does not cross processes.
+	Progress func(progress, total, message string) `json:"-"`
+}
+
+// CallReply is what became of it.
+type CallReply struct {
+	Outcome call.Outcome `json:"outcome"`
+	Message string       `json:"message,omitempty"` // words on the outcome, when it is not a plain success
+	Result  JSON         `json:"result,omitempty"`  // the provider's result, byte for byte
+	Text    string       `json:"text,omitempty"`    // its normalised text (R3.6)
+	Error   *RPCError    `json:"error,omitempty"`   // the provider's JSON-RPC error
+}
+
+// RPCError is a JSON-RPC error that a provider answered with.
+type RPCError struct {
+	Code    int64  `json:"code"`
+	Message string `json:"message"`
+	Data    JSON   `json:"data,omitempty"`
+}
+
+// operator is the principal of calls from the gateway's own command line and admin API.
+var operator = call.Principal{ID: "operator"}
+
+// Status tells the state of everything.
+func (h *Host) Status(context.Context) (Status, error) {
+	s := Status{Version: Version, PID: h.pid, Since: h.since, DataDir: h.o.DataDir, Ledger: "ok", Address: h.Addr()}
+	s.Ready, s.Reason = h.Ready()
+	if err := h.store.Healthy(); err != nil {
+		s.Ledger = err.Error()
+	}
+	for _, p := range h.providers.Providers() {
+		s.Providers = append(s.Providers, p.Status())
+	}
+	h.mu.Lock()
+	s.Exports = slices.Clone(h.exports)
+	h.mu.Unlock()
+	for _, w := range h.o.Config.Warnings {
+		s.Warnings = append(s.Warnings, w.Error())
+	}
+	return s, nil
+}
+
+// Tools lists every tool that calls could go to, in configuration order.
+func (h *Host) Tools(context.Context) ([]ToolInfo, error) {
+	names := map[call.ToolID]map[string]string{}
+	for _, e := range h.o.Config.Exports {
+		for _, t := range e.Tools {
+			if names[t.ID] == nil {
+				names[t.ID] = map[string]string{}
+			}
+			names[t.ID][e.Name] = t.Name
+		}
+	}
+	var out []ToolInfo
+	for _, p := range h.providers.Providers() {
+		c := p.Catalog()
+		if c == nil {
+			continue
+		}
+		for _, t := range c.Tools {
+			d := h.policy.Decide(operator, t.Descriptor)
+			out = append(out, ToolInfo{ID: string(t.ID), Provider: t.Package, RawName: t.RawName, Title: t.Title, Description: t.Description,
+				Effect: t.Effect.String(), Policy: d.Verdict.String(), Rule: d.Rule, InputSchema: t.InputSchema, OutputSchema: t.OutputSchema,
+				SchemaDigest: t.SchemaDigest.String(), DescriptorDigest: t.DescriptorDigest.String(), Names: names[t.ID]})
+		}
+	}
+	return out, nil
+}
+
+// ErrAmbiguous says that a short name means no tool, or more than one.
+var ErrAmbiguous = errors.New("no such tool")
+
+// Resolve finds the tool id that a name means: the id itself, or package.name, package/name, package__name, or the bare name
+// where only one tool has it.
+func (h *Host) Resolve(name string) (call.ToolID, error) {
+	if _, ok := h.registry.Tool(call.ToolID(name)); ok {
+		return call.ToolID(name), nil
+	}
+	var found []string
+	for _, p := range h.providers.Providers() {
+		c := p.Catalog()
+		if c == nil {
+			continue
+		}
+		for _, t := range c.Tools {
+			for _, form := range []string{t.Name, t.RawName, t.Package + "." + t.Name, t.Package + "/" + t.Name, t.Package + "__" + t.Name} {
+				if form == name {
+					found = append(found, string(t.ID))
+					break
+				}
+			}
+		}
+	}
+	switch len(found) {
+	case 1:
+		return call.ToolID(found[0]), nil
+	case 0:
+		return "", fmt.Errorf("%w: %q; ostiary tools lists what there is", ErrAmbiguous, name)
+	default:
+		return "", fmt.Errorf("%w: %q means %s; give the whole tool id", ErrAmbiguous, name, strings.Join(found, " and "))
+	}
+}
+
+// Call places a call for the operator, through the path.
+func (h *Host) Call(ctx context.Context, r CallRequest) (CallReply, error) {
+	id, err := h.Resolve(r.Tool)
+	if err != nil {
+		return CallReply{}, err
+	}
+	if r.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, r.Timeout)
+		defer cancel()
+	}
+	req := call.Request{Principal: operator, Tool: id, Arguments: r.Arguments}
+	if r.Progress != nil {
+		req.Progress = func(p call.Progress) { r.Progress(string(p.Progress), string(p.Total), p.Message) }
+	}
+	reply := h.gate.Call(ctx, req)
+	out := CallReply{Outcome: reply.Outcome, Message: reply.Outcome.Message, Result: reply.Result}
+	if reply.Error != nil {
+		out.Error = &RPCError{Code: reply.Error.Code, Message: reply.Error.Message, Data: reply.Error.Data}
+	}
+	if reply.Result != nil {
+		if out.Text, err = content.NormalizedText(reply.Result); err != nil {
+			return out, fmt.Errorf("text of the result of %s: %w", id, err)
+		}
+	}
+	return out, nil
+}
+
+// exportServed says whether anyone could show a credential for an export.
+func exportServed(c *config.Config, name string) bool {
+	return slices.ContainsFunc(c.Principals, func(p config.Principal) bool {
+		_, ok := p.Token()
+		return ok && (len(p.Exports) == 0 || slices.Contains(p.Exports, name))
+	})
+}
