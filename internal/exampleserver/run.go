@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"os/signal"
 	"strings"
 	"syscall"
@@ -73,13 +72,12 @@ func Run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer
 
 // spawn starts a process that nobody waits for, as servers do that start browsers and language servers.
 func spawn(errOut io.Writer) error {
-	cmd := exec.Command("sleep", "3600")
-	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
-	if err := cmd.Start(); err != nil {
+	p, err := os.StartProcess("/bin/sleep", []string{"sleep", "3600"}, &os.ProcAttr{Files: []*os.File{nil, os.Stdout, os.Stderr}})
+	if err != nil {
 		return fmt.Errorf("start grandchild: %w", err)
 	}
-	fmt.Fprintln(errOut, "grandchild", cmd.Process.Pid)
-	return nil
+	fmt.Fprintln(errOut, "grandchild", p.Pid)
+	return p.Release()
 }
 
 const shutdownTime = 2 * time.Second
