@@ -280,3 +280,19 @@ func (e *events) comment() bool {
 	}
 	return false
 }
+
+func jsonString(s string) string { return string(content.AppendString(nil, s)) }
+
+func httpPost(ctx context.Context, f *fixture, body string, edits ...edit) (*http.Response, error) {
+	r, err := http.NewRequestWithContext(ctx, "POST", f.url, strings.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set("Authorization", "Bearer "+aliceToken)
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "application/json, text/event-stream")
+	for _, e := range edits {
+		e(r)
+	}
+	return http.DefaultTransport.RoundTrip(r)
+}

@@ -57,6 +57,26 @@ func rawAnswer(a answer) (mcp.Result, error) {
 	return &rawResult{raw: a.appendResult(nil, false)}, nil
 }
 
+// wireError is an answer's error in the SDK's terms.
 func wireError(a *answer) error {
-	return &jsonrpc.Error{Code: a.err.Code, Message: a.err.Message, Data: a.err.Data}
+	e := &jsonrpc.Error{Code: a.err.Code, Message: a.err.Message, Data: a.err.Data}
+	if e.Code == codeMethodNotFound {
+		return verbatim{e}
+	}
+	return e
+}
+
+// verbatim hides from the SDK that an error says "method not found": it would put its own words in the place of what a
+// provider said. Such an error loses its data on the way.
+type verbatim struct{ e *jsonrpc.Error }
+
+func (v verbatim) Error() string { return v.e.Message }
+
+// As gives the SDK the code.
+func (v verbatim) As(target any) bool {
+	t, ok := target.(**jsonrpc.Error)
+	if ok {
+		*t = v.e
+	}
+	return ok
 }
