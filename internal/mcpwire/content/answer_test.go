@@ -1,0 +1,179 @@
+package content
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/ostiary/ostiary/call"
+)
+
+// S-002, S-003, S-055, R3.4, R3.8: what a result is, and what is none.
+func TestS002_CallAnswer(t *testing.T) {
+	for _, tc := range []struct {
+		name, result   string
+		legacy, modern string // result type, or "!" for result_invalid
+		isError        bool
+	}{
+		{name: "no type is complete", result: `{"content":[]}`, legacy: "complete", modern: "complete"},
+		{name: "complete", result: `{"resultType":"complete","content":[{"type":"text","text":""}]}`, legacy: "complete", modern: "complete"},
+		{name: "no content", result: `{}`, legacy: "complete", modern: "complete"},
+		{name: "null structured content", result: `{"content":[],"structuredContent":null}`, legacy: "complete", modern: "complete"},
+		{name: "unknown content kind", result: `{"content":[{"type":"hologram","x":1}]}`, legacy: "complete", modern: "complete"},
+		{name: "tool error", result: `{"content":[],"isError":true}`, legacy: "complete", modern: "complete", isError: true},
+		{name: "no tool error", result: `{"isError":false}`, legacy: "complete", modern: "complete"},
+		{name: "input required with requests", result: `{"resultType":"input_required","inputRequests":{"a":{}}}`, legacy: "!", modern: "input_required"},
+		{name: "input required with state", result: `{"resultType":"input_required","requestState":"x"}`, legacy: "!", modern: "input_required"},
+		{name: "input required with both", result: `{"resultType":"input_required","inputRequests":{},"requestState":""}`, legacy: "!", modern: "input_required"},
+		{name: "input required with nothing", result: `{"resultType":"input_required"}`, legacy: "!", modern: "!"},
+		{name: "input required with no request", result: `{"resultType":"input_required","inputRequests":{}}`, legacy: "!", modern: "!"},
+		{name: "input requests as a list", result: `{"resultType":"input_required","inputRequests":[],"requestState":"x"}`, legacy: "!", modern: "!"},
+		{name: "state as an object", result: `{"resultType":"input_required","inputRequests":{"a":1},"requestState":{}}`, legacy: "!", modern: "!"},
+		{name: "null state", result: `{"resultType":"input_required","requestState":null}`, legacy: "!", modern: "!"},
+		{name: "unknown type", result: `{"resultType":"evil","content":[]}`, legacy: "!", modern: "!"},
+		{name: "type in another case", result: `{"resultType":"Complete"}`, legacy: "!", modern: "!"},
+		{name: "type is no string", result: `{"resultType":null}`, legacy: "!", modern: "!"},
+		{name: "task type", result: `{"resultType":"task","taskId":"t"}`, legacy: "!", modern: "!"},
+		{name: "task handle", result: `{"task":{"taskId":"t","status":"working"}}`, legacy: "!", modern: "!"},
+		{name: "a field named task", result: `{"task":"water the plants","content":[]}`, legacy: "complete", modern: "complete"},
+		{name: "isError as text", result: `{"isError":"true"}`, legacy: "!", modern: "!"},
+		{name: "isError as null", result: `{"isError":null}`, legacy: "!", modern: "!"},
+		{name: "isError as number", result: `{"isError":1}`, legacy: "!", modern: "!"},
+		{name: "content as an object", result: `{"content":{}}`, legacy: "!", modern: "!"},
+		{name: "content as null", result: `{"content":null}`, legacy: "!", modern: "!"},
+		{name: "block without a type", result: `{"content":[{"text":"x"}]}`, legacy: "!", modern: "!"},
+		{name: "block with a number as type", result: `{"content":[{"type":"text"},{"type":1}]}`, legacy: "!", modern: "!"},
+		{name: "block is a string", result: `{"content":["x"]}`, legacy: "!", modern: "!"},
+		{name: "meta is a list", result: `{"_meta":[]}`, legacy: "!", modern: "!"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			for modern, want := range map[bool]string{false: tc.legacy, true: tc.modern} {
+				a := CallAnswer([]byte(tc.result), nil, modern)
+				if a.Delivery != call.Confirmed {
+					t.Errorf("modern %v: delivery %v", modern, a.Delivery)
+				}
+				if want == "!" {
+					if a.Fault != call.CodeResultInvalid || a.Result != nil || a.Detail == "" {
+						t.Errorf("modern %v: got %+v, want result_invalid", modern, a)
+					}
+					continue
+				}
+				if a.Fault != "" || a.ResultType != want || a.IsError != tc.isError || string(a.Result) != tc.result {
+					t.Errorf("modern %v: got %+v, want type %q", modern, a, want)
+				}
+			}
+		})
+	}
+	e := &call.ProviderError{Code: -32602}
+	if a := CallAnswer(nil, e, true); a.Error != e || a.Delivery != call.Confirmed || a.Fault != "" {
+		t.Errorf("got %+v", a)
+	}
+}
+
+var testOutcome = call.Outcome{Status: call.Failed, Delivery: call.Confirmed, Code: call.CodeToolError, CallID: "c1", Message: "It \"failed\"."}
+
+func TestWithOutcome(t *testing.T) {
+	o := string(outcomeJSON(testOutcome))
+	for _, tc := range []struct {
+		name, in, want string
+		modern         bool
+	}{
+		{name: "no meta", in: `{ "content":[ ], "x":9007199254740993 }`, want: `{ "content":[ ], "x":9007199254740993 ,"_meta":{"org.ostiary/outcome":` + o + `}}`},
+		{name: "empty", in: `{}`, want: `{"_meta":{"org.ostiary/outcome":` + o + `}}`},
+		{name: "own meta", in: `{"_meta":{ "a" : 1 },"content":[]}`, want: `{"_meta":{ "a" : 1 ,"org.ostiary/outcome":` + o + `},"content":[]}`},
+		{name: "forged outcome", in: `{"_meta":{"org.ostiary/outcome":{"status":"succeeded"},"a":1}}`, want: `{"_meta":{"org.ostiary/outcome":` + o + `,"a":1}}`},
+		{name: "meta is no object", in: `{"_meta":null}`, want: `{"_meta":{"org.ostiary/outcome":` + o + `}}`},
+		{name: "type is added", in: `{"content":[]}`, modern: true, want: `{"content":[],"resultType":"complete","_meta":{"org.ostiary/outcome":` + o + `}}`},
+		{name: "type is kept", in: `{"resultType":"complete"}`, modern: true, want: `{"resultType":"complete","_meta":{"org.ostiary/outcome":` + o + `}}`},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if got := WithOutcome(nil, []byte(tc.in), testOutcome, tc.modern); string(got) != tc.want {
+				t.Errorf("got  %s\nwant %s", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestRefusalResult(t *testing.T) {
+	got := RefusalResult(testOutcome, true)
+	if err := CheckValue(got, FrameLimits{}); err != nil {
+		t.Fatal(err)
+	}
+	a := CallAnswer(got, nil, true)
+	text, err := NormalizedText(got)
+	if !a.IsError || a.ResultType != "complete" || err != nil || text != testOutcome.Message {
+		t.Errorf("got %s: %+v, %q", got, a, text)
+	}
+	if !bytes.Equal(Member(Member(got, "_meta"), keyOutcome), outcomeJSON(testOutcome)) {
+		t.Errorf("got %s", got)
+	}
+	if bytes.Contains(RefusalResult(testOutcome, false), []byte("resultType")) {
+		t.Error("a result type in the handshake era")
+	}
+	if text, _ := NormalizedText(RefusalResult(call.Outcome{Code: call.CodeDenied}, false)); text == "" {
+		t.Error("no words")
+	}
+}
+
+// R3.6: structured content in one deterministic form, integers exact, else the text.
+func TestR3_6_NormalizedText(t *testing.T) {
+	for _, tc := range []struct{ name, in, want string }{
+		{"object", `{"structuredContent":{ "b":1.0, "a":[ 9007199254740993 , 1e400 ] },"content":[{"type":"text","text":"x"}]}`, `{"a":[9007199254740993,1e400],"b":1.0}`},
+		{"array", `{"structuredContent":[2, 1]}`, `[2,1]`},
+		{"string", `{"structuredContent":"\u0041\/"}`, `"A/"`},
+		{"zero", `{"structuredContent":0}`, `0`},
+		{"false", `{"structuredContent":false}`, `false`},
+		{"null", `{"structuredContent":null,"content":[{"type":"text","text":"x"}]}`, `null`},
+		{"texts", `{"content":[{"type":"text","text":"a"},{"type":"image","data":"AAAA"},{"text":"b\u000a","type":"text"}]}`, "a\nb\n"},
+		{"no text", `{"content":[]}`, ""},
+		{"nothing", `{}`, ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if got, err := NormalizedText([]byte(tc.in)); err != nil || got != tc.want {
+				t.Errorf("got %q, %v, want %q", got, err, tc.want)
+			}
+		})
+	}
+	if _, err := NormalizedText([]byte(`{"content":[{"type":"text","text":5}]}`)); err == nil {
+		t.Error("a text block without text has no text")
+	}
+	kinds := ContentKinds([]byte(`{"content":[{"type":"text"},{"type":"image"},{"type":"text"},{"type":"hologram"}]}`))
+	if strings.Join(kinds, ",") != "text,image,hologram" {
+		t.Errorf("got %q", kinds)
+	}
+}
+
+// Whatever a provider says, the outcome is ours, and every other member stays as it was.
+func FuzzWithOutcome(f *testing.F) {
+	for _, s := range []string{`{"content":[],"_meta":{"a":1,"org.ostiary/outcome":5}}`, `{ }`, `{"_meta":[1],"x":{"_meta":2}}`, `{"_m\u0065ta":{"org.ostiary\/outcome":1}}`} {
+		f.Add([]byte(s), true)
+		f.Add([]byte(s), false)
+	}
+	f.Fuzz(func(t *testing.T, b []byte, modern bool) {
+		a := CallAnswer(b, nil, modern)
+		got := WithOutcome(nil, b, testOutcome, modern)
+		_, _ = NormalizedText(b)
+		ContentKinds(b)
+		if CheckValue(b, FrameLimits{Depth: DefaultDepth - 2}) != nil || kind(b) != '{' {
+			return
+		}
+		want, meta := map[string]string{}, map[string]string{}
+		for k, v := range Members(b) {
+			want[k] = string(v)
+		}
+		for k, v := range Members([]byte(want["_meta"])) {
+			meta[k] = string(v)
+		}
+		meta[keyOutcome] = string(outcomeJSON(testOutcome))
+		gotMeta := Member(got, "_meta")
+		checkMembers(t, gotMeta, meta)
+		want["_meta"] = string(gotMeta)
+		if _, ok := want["resultType"]; !ok && modern {
+			want["resultType"] = `"complete"`
+		}
+		checkMembers(t, got, want)
+		if a.Fault == "" && !bytes.Equal(a.Result, b) {
+			t.Fatal("the answer is not the result")
+		}
+	})
+}
