@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"fmt"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,6 +19,7 @@ type health struct {
 	busy  bool       // the writer works on a group
 	timer *time.Timer
 	after time.Duration
+	log   *slog.Logger
 }
 
 // condition is one state of health.
@@ -28,8 +30,8 @@ type condition struct {
 	next    *condition    // what it ended in; set before ended is closed
 }
 
-func newHealth(stallAfter time.Duration) *health {
-	h := &health{after: stallAfter}
+func newHealth(stallAfter time.Duration, log *slog.Logger) *health {
+	h := &health{after: stallAfter, log: log}
 	h.now.Store(&condition{ended: make(chan struct{})})
 	h.timer = time.AfterFunc(time.Hour, h.stall)
 	h.timer.Stop()
@@ -52,6 +54,7 @@ func (h *health) stall() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.busy && h.now.Load().err == nil {
+		h.log.Error("disk does not answer", "after", h.after)
 		h.set(&condition{err: unavailable("the disk has not answered for %s", h.after), stalled: true})
 	}
 }

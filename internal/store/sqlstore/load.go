@@ -46,9 +46,19 @@ func (s *Store) loadKey(ctx context.Context) error {
 }
 
 // load restores the state from the database. The last checkpoint vouches for all before it; what came after is verified
-// record by record. That is bounded by Options.CheckpointEvery, however long the ledger is.
+// record by record. That is bounded by Options.CheckpointEvery, however long the ledger is. A small ledger is verified as a
+// whole.
 func (s *Store) load(ctx context.Context) error {
 	return readTx(ctx, s.readers, func(v *view) error {
+		if s.whole {
+			report, err := ledger.Verify(ctx, ledger.FromView(v), s.verifier)
+			if err != nil {
+				return err
+			}
+			if report.Bad != nil {
+				return fmt.Errorf("%w: %w: `ostiary ledger verify` tells more", ErrDamaged, report.Bad)
+			}
+		}
 		w, point, err := s.loadPoint(v)
 		if err != nil {
 			return err
@@ -113,11 +123,33 @@ func (s *Store) loadIntents(v *view) error {
 			return fmt.Errorf("read open intents: %w", err)
 		}
 		in.CallID, in.Tool, in.Started = call.ID(id), call.ToolID(tool), time.Unix(0, started).UTC()
+		if s.state.intents[in.CallID] != nil {
+			return fmt.Errorf("%w: call %q has two open intents", ErrDamaged, in.CallID)
+		}
 		s.state.intents[in.CallID] = in
 		s.state.nextID = in.id
 	}
 	if err := rows.Err(); err != nil {
 		return fmt.Errorf("read open intents: %w", err)
+	}
+	return s.checkIntents(v)
+}
+
+// checkIntents compares the open intents with their records, which are under the chain: an intent decides which call is
+// closed as unknown (R3.5).
+func (s *Store) checkIntents(v *view) error {
+	for _, in := range s.state.intents {
+		if in.Seq == 0 {
+			continue // it was opened without a record
+		}
+		if err := v.Records(in.Seq-1, 1, func(r ledger.Record) error {
+			if r.Seq != in.Seq || r.Kind != ledger.KindCallIntent || r.CallID != in.CallID {
+				return fmt.Errorf("%w: open intent of call %q is not that of record %d", ErrDamaged, in.CallID, in.Seq)
+			}
+			return nil
+		}); err != nil {
+			return err
+		}
 	}
 	return nil
 }

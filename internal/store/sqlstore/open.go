@@ -1,10 +1,13 @@
 package sqlstore
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -35,6 +38,7 @@ type Store struct {
 	health   *health
 	watchers watchers
 	verifier string
+	whole    bool // the database was small enough to be checked as a whole
 
 	mu     sync.RWMutex // guards closed, and the sending on queue
 	closed bool
@@ -60,7 +64,6 @@ type Store struct {
 	companyTimer    *time.Timer
 	checkpointTimer *time.Timer
 	checkpointArmed bool
-	beforeCommit    func() // set by tests
 }
 
 var _ store.Store = (*Store)(nil)
@@ -103,7 +106,8 @@ func open(ctx context.Context, o Options) (_ *Store, err error) {
 	if err := prepareFile(o.Dir); err != nil {
 		return nil, err
 	}
-	if err := prepareSchema(ctx, o); err != nil {
+	whole, err := prepareSchema(ctx, o)
+	if err != nil {
 		return nil, err
 	}
 	c, err := openConn(ctx, dsn(o.Dir, writeParameters))
@@ -117,7 +121,7 @@ func open(ctx context.Context, o Options) (_ *Store, err error) {
 	}
 	undo = append(undo, readers.Close)
 	s := &Store{
-		o: o, lock: lock, conn: c, readers: readers, health: newHealth(o.StallAfter),
+		o: o, whole: whole, lock: lock, conn: c, readers: readers, health: newHealth(o.StallAfter, o.Logger),
 		queue: make(chan *op, o.MaxQueue), closing: make(chan struct{}), finished: make(chan struct{}),
 		state:        state{intents: map[call.ID]*intent{}},
 		companyTimer: stoppedTimer(), checkpointTimer: stoppedTimer(),
@@ -147,7 +151,7 @@ func prepareFile(dir string) error {
 		return err
 	}
 	if err == nil && info.Size() > 0 {
-		return nil
+		return checkHeader(path, info.Size())
 	}
 	if _, kerr := os.Stat(filepath.Join(dir, ledger.KeyFile)); kerr == nil {
 		what := "empty"
@@ -163,11 +167,40 @@ func prepareFile(dir string) error {
 	return f.Close()
 }
 
-// prepareSchema checks the database and migrates it, with a connection of its own.
-func prepareSchema(ctx context.Context, o Options) (err error) {
-	db, err := sql.Open("sqlite", dsn(o.Dir, writeParameters))
+// checkHeader finds what SQLite takes for an empty database or reads past: a file that is shorter than a header, or that
+// ends within a page. The latter may be so while there is a write-ahead log that has the page.
+func checkHeader(path string, size int64) error {
+	f, err := os.Open(path)
 	if err != nil {
 		return err
+	}
+	defer f.Close()
+	var head [100]byte
+	if _, err := io.ReadFull(f, head[:]); err != nil || !bytes.HasPrefix(head[:], []byte("SQLite format 3\x00")) {
+		return fmt.Errorf("%w: %s is not a database, or cut off: restore a backup", ErrDamaged, path)
+	}
+	page := int64(binary.BigEndian.Uint16(head[16:]))
+	if page == 1 {
+		page = 1 << 16
+	}
+	if wal, err := os.Stat(path + "-wal"); err == nil && wal.Size() > 0 {
+		return nil
+	}
+	if page == 0 || size%page != 0 {
+		return fmt.Errorf("%w: %s ends within a page: restore a backup, or save what can be read with `ostiary ledger export`", ErrDamaged, path)
+	}
+	return nil
+}
+
+// prepareSchema checks the database and migrates it, with a connection of its own. It tells whether all of it was checked.
+func prepareSchema(ctx context.Context, o Options) (whole bool, err error) {
+	info, err := os.Stat(filepath.Join(o.Dir, dbFile))
+	if err != nil {
+		return false, err
+	}
+	db, err := sql.Open("sqlite", dsn(o.Dir, writeParameters))
+	if err != nil {
+		return false, err
 	}
 	defer func() {
 		if cerr := db.Close(); err == nil {
@@ -175,14 +208,13 @@ func prepareSchema(ctx context.Context, o Options) (err error) {
 		}
 	}()
 	db.SetMaxOpenConns(1)
-	if info, err := os.Stat(filepath.Join(o.Dir, dbFile)); err != nil {
-		return err
-	} else if info.Size() > 0 {
-		if err := check(ctx, db, info.Size() <= o.CheckSize); err != nil {
-			return err
+	whole = info.Size() <= o.CheckSize
+	if info.Size() > 0 {
+		if err := check(ctx, db, whole); err != nil {
+			return false, err
 		}
 	}
-	return migrate(ctx, db, sqliteDialect, sqliteDialect.files(), o.Dir, o.Logger)
+	return whole, migrate(ctx, db, sqliteDialect, sqliteDialect.files(), o.Dir, o.Logger)
 }
 
 // check asks SQLite whether the database is sound. For a large one that takes too long at a start: then only the tables

@@ -24,7 +24,9 @@ type Options struct {
 	CheckpointEvery int64         // records between two signed checkpoints. 1024
 	CheckpointAfter time.Duration // age of a record that a checkpoint does not cover yet. 5 s
 
-	CheckSize int64 // a database up to this size is checked as a whole at start, a larger one at its ends. 64 MiB
+	CheckSize int64 // a database up to this size is verified as a whole at start, a larger one at its end. 16 MiB
+
+	beforeGroup func() // for tests: the writer calls it before each group
 }
 
 // DefaultOptions is what zero values mean, but for Dir.
@@ -40,7 +42,7 @@ func DefaultOptions() Options {
 		StallAfter:      2 * time.Second,
 		CheckpointEvery: 1024,
 		CheckpointAfter: 5 * time.Second,
-		CheckSize:       64 << 20,
+		CheckSize:       16 << 20,
 	}
 }
 

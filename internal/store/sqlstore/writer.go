@@ -168,8 +168,8 @@ func (s *Store) collect(group []*op) (_ []*op, open bool) {
 // was enqueued is in s.kept.
 func (s *Store) process(group []*op, point, probe bool) bool {
 	s.health.started()
-	if s.beforeCommit != nil {
-		s.beforeCommit()
+	if s.o.beforeGroup != nil {
+		s.o.beforeGroup()
 	}
 	before := s.state.mark()
 	ran := s.ran[:0]
