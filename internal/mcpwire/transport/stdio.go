@@ -39,7 +39,7 @@ type StdioOptions struct {
 	// OnNotification takes every notification in wire order, before any later answer is delivered. It runs on the reading
 	// goroutine: it must not block, and params are valid until it returns.
 	OnNotification func(method string, params []byte)
-	// OnRequest takes requests of the server while no SDK session is attached. The same rules hold.
+	// OnRequest takes requests of the server while no SDK session is attached; nobody answers them. The same rules hold.
 	OnRequest func(id []byte, method string, params []byte)
 }
 
@@ -80,6 +80,7 @@ type StdioCarrier struct {
 	gone       chan struct{} // closed when everything that was started has ended
 	readerDone chan struct{}
 	workers    sync.WaitGroup
+	replies    atomic.Int64 // refusals of the server's requests that wait for the pipe
 	closeBound atomic.Int64 // of the ladder; Close may shorten it
 
 	mu        sync.Mutex // guards what follows

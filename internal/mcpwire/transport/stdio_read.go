@@ -149,11 +149,12 @@ func (c *StdioCarrier) stray(r *reader, id []byte) {
 	}
 }
 
-// reverseRequest is a request of the server. Only the legacy era has them, and its SDK session answers; nobody answers
-// in the modern era (S-022, S-049). What the SDK has not dealt with is bounded, and the rest dropped (F-28).
+// reverseRequest is a request of the server. Only the legacy era has them: its SDK session answers pings, and the rest was
+// not declared and is refused (R14.1). Nobody answers in the modern era (S-022, S-049). What waits is bounded, and what is
+// beyond is dropped (F-28).
 func (c *StdioCarrier) reverseRequest(r *reader, f content.Frame, line []byte) {
 	if sdk := c.sdk.Load(); sdk != nil {
-		if !sdk.offerRequest(line) {
+		if f.Method == "ping" && !sdk.offerRequest(line) || f.Method != "ping" && !c.refuse(f.ID) {
 			c.note("too many open requests of the server, dropped " + quoteShort([]byte(f.Method)))
 		}
 		return

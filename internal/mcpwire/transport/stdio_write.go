@@ -20,6 +20,7 @@ type exchange struct {
 	state    atomic.Int32
 	answer   chan answer // capacity 1; one send at most
 	answered atomic.Bool
+	reply    bool // to a request of the server; nobody waits for it
 }
 
 const (
@@ -165,6 +166,29 @@ func (c *StdioCarrier) send(ctx context.Context, line *[]byte) error {
 	}
 }
 
+// maxReplies bounds the refusals that wait for the pipe (F-28).
+const maxReplies = 16
+
+// refuse answers a request of a legacy server that nothing here is declared for. It never waits; it reports whether the
+// answer was taken on.
+func (c *StdioCarrier) refuse(id []byte) bool {
+	if c.replies.Add(1) > maxReplies {
+		c.replies.Add(-1)
+		return false
+	}
+	buf := lineBuffers.Get().(*[]byte)
+	*buf = append(content.AppendError((*buf)[:0], id, &methodNotFound), '\n')
+	select {
+	case c.queue <- &exchange{buf: buf, answer: make(chan answer, 1), reply: true}:
+		return true
+	default:
+		c.replies.Add(-1)
+		return false
+	}
+}
+
+var methodNotFound = call.ProviderError{Code: -32601, Message: "Method not found"}
+
 // writeLoop is the only writer of the child's stdin. A write that the child does not take in time ends the connection: a
 // line that was begun cannot be taken back.
 func (c *StdioCarrier) writeLoop() {
@@ -189,6 +213,9 @@ func (c *StdioCarrier) writeLoop() {
 		_, err := c.stdin.Write(*x.buf)
 		watchdog.Stop()
 		putLine(x.buf)
+		if x.reply {
+			c.replies.Add(-1)
+		}
 		if err != nil {
 			c.writeFailed(x, err)
 			return
