@@ -178,7 +178,7 @@ func TestF51_AnyChangeOfAnExportIsFound(t *testing.T) {
 	b := newBook(t, 24, 5, 12, 20)
 	exports := [][]byte{b.export(t, ExportOptions{}), b.export(t, ExportOptions{After: 7}), b.export(t, ExportOptions{After: 3, Until: 12})}
 	rapid.Check(t, func(rt *rapid.T) {
-		export := rapid.SampledFrom(exports).Draw(rt, "export")
+		export := exports[rapid.IntRange(0, len(exports)-1).Draw(rt, "export")]
 		lines := bytes.Split(bytes.TrimSuffix(export, []byte("\n")), []byte("\n"))
 		seqs := seqsOf(b, lines)
 		i := rapid.IntRange(0, len(lines)-1).Draw(rt, "line")
@@ -196,7 +196,11 @@ func TestF51_AnyChangeOfAnExportIsFound(t *testing.T) {
 			changed[at] ^= byte(rapid.IntRange(1, 255).Draw(rt, "xor"))
 		case "insert byte":
 			at := rapid.IntRange(0, len(lines[i])).Draw(rt, "at")
-			line := append(bytes.Clone(lines[i][:at]), rapid.Byte().Draw(rt, "inserted"))
+			inserted := rapid.Byte().Draw(rt, "inserted")
+			if inserted == '\n' && (at == 0 || at == len(lines[i])) {
+				inserted = ' ' // an empty line is before or after this one, not in it
+			}
+			line := append(bytes.Clone(lines[i][:at]), inserted)
 			line = append(line, lines[i][at:]...)
 			changed = join(append(append(append([][]byte(nil), lines[:i]...), line), lines[i+1:]...))
 		case "delete":
@@ -249,12 +253,12 @@ func TestF51_AnyChangeOfAnExportIsFound(t *testing.T) {
 // FuzzExport: whatever is read, verification ends without a panic; and what verifies as good is the export that its own
 // records make, byte for byte.
 func FuzzExport(f *testing.F) {
-	b := newBook(f, 6, 2, 5)
+	b := newBook(f, 3, 1, 3) // small: the fuzzer's own shrinking of a long input takes minutes
 	var whole, part bytes.Buffer
 	if err := Export(f.Context(), b, b.verifier, &whole, ExportOptions{}); err != nil {
 		f.Fatal(err)
 	}
-	if err := Export(f.Context(), b, b.verifier, &part, ExportOptions{After: 3}); err != nil {
+	if err := Export(f.Context(), b, b.verifier, &part, ExportOptions{After: 2}); err != nil {
 		f.Fatal(err)
 	}
 	f.Add(whole.Bytes())
@@ -288,9 +292,9 @@ func TestCheckpointHasOneSpelling(t *testing.T) {
 		t.Fatalf("got %+v, %v", c, err)
 	}
 	for i := range msg {
-		for x := 1; x < 256; x++ {
+		for bit := range 8 {
 			changed := bytes.Clone(msg)
-			changed[i] ^= byte(x)
+			changed[i] ^= 1 << bit
 			if _, err := OpenCheckpoint(changed, v); err == nil {
 				t.Fatalf("byte %d may be %q instead of %q", i, changed[i], msg[i])
 			}
