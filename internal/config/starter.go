@@ -66,7 +66,7 @@ func (s Starter) File() string {
 
 [server]
 listen    = "127.0.0.1:7411"
-token_env = "OSTIARY_TOKEN"          # without this variable nothing is served: export OSTIARY_TOKEN=$(openssl rand -hex 32)
+token_env = "OSTIARY_TOKEN"           # without this variable nothing is served: export OSTIARY_TOKEN=$(openssl rand -hex 32)
 
 `)
 	b.WriteString(s.Provider())
@@ -81,7 +81,7 @@ func (s Starter) Provider() string {
 	line := func(key, value, comment string) {
 		text := fmt.Sprintf("%-13s = %s", key, value)
 		if comment != "" {
-			text = fmt.Sprintf("%-36s # %s", text, comment)
+			text = fmt.Sprintf("%-37s # %s", text, comment)
 		}
 		b.WriteString(text + "\n")
 	}
@@ -120,16 +120,16 @@ func (s Starter) Provider() string {
 		}
 		text := "  " + mark + t.entry() + ","
 		if sum := comment(t.Summary, 70); sum != "" {
-			text = fmt.Sprintf("%-36s # %s", text, sum)
+			text = fmt.Sprintf("%-37s # %s", text, sum)
 		}
 		b.WriteString(text + "\n")
 	}
 	b.WriteString("]\n\n")
 	fmt.Fprintf(&b, "[%s]\navailable = true\n", joinKey("provider", s.Package, "policy"))
 	if s.Approval == "never" {
-		b.WriteString("approval  = \"never\"                 # in so many words: without it, calls with outside effects wait for approval\n")
+		b.WriteString("approval  = \"never\"                  # in so many words: without it, calls with outside effects wait for approval\n")
 	} else {
-		b.WriteString("approval  = \"required\"              # \"never\" lets calls through without anyone's approval\n")
+		b.WriteString("approval  = \"required\"               # \"never\" lets calls through without anyone's approval\n")
 	}
 	for _, t := range s.Tools {
 		if t.ReadOnly && t.Allowed {
@@ -147,7 +147,7 @@ func (s Starter) Export(name string) string {
 	if name != defaultExport {
 		where += "/" + name
 	}
-	fmt.Fprintf(&b, "%-36s # served at %s\ntools  = [\n", "["+joinKey("export", name)+"]", where)
+	fmt.Fprintf(&b, "%-37s # served at %s\ntools  = [\n", "["+joinKey("export", name)+"]", where)
 	for _, t := range s.Tools {
 		mark := "# "
 		if t.Allowed {
@@ -155,7 +155,7 @@ func (s Starter) Export(name string) string {
 		}
 		fmt.Fprintf(&b, "  %s%s,\n", mark, quote(string(call.NewToolID(s.Package, t.name()))))
 	}
-	b.WriteString("]\nnaming = \"flat\"                      # names for clients: package__tool\n")
+	b.WriteString("]\nnaming = \"flat\"                       # names for clients: package__tool\n")
 	return b.String()
 }
 

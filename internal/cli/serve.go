@@ -1,0 +1,94 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ostiary/ostiary"
+	"github.com/ostiary/ostiary/call"
+)
+
+func newServeCommand(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "serve",
+		Short: "Serve the exports over HTTP",
+		Long: `Starts every provider, and when all of the start has succeeded serves the exports over HTTP. One line on stderr says
+that it is ready. /healthz answers as soon as the process listens, /readyz once it is ready.
+
+SIGTERM stops new calls, lets those in work end within server.drain_seconds, closes the providers, and exits 0. SIGINT
+does the same and exits 130. A second signal ends the process at once.`,
+		Example: "  OSTIARY_TOKEN=$(openssl rand -hex 32) ostiary serve",
+		Args:    takes(),
+		RunE:    a.run(func(ctx context.Context, _ []string) error { return a.serve(ctx) }),
+	}
+	return endsWith(c, call.ExitProvider, call.ExitStore)
+}
+
+func (a *app) serve(ctx context.Context) error {
+	h, c, err := a.host(slog.LevelInfo, nil)
+	if err != nil {
+		return err
+	}
+	if !a.verbose {
+		a.warnings(c)
+	}
+	if err := h.Start(ctx); err != nil {
+		return startFailure(err)
+	}
+	var ended error
+	status, err := h.Status(ctx)
+	if err != nil {
+		ended = err
+	} else {
+		a.say("%s", readyLine(status))
+		select {
+		case <-ctx.Done():
+		case <-h.Done():
+			ended = fail(call.ExitFailed, "", "the listener has ended by itself")
+		}
+	}
+	// The drain has its own bound; closing the providers gets as much again as they may take.
+	stopCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.Server.Drain+stopWithin)
+	defer cancel()
+	if err := h.Stop(stopCtx); err != nil {
+		return errors.Join(ended, fmt.Errorf("stop: %w", err))
+	}
+	if ended == nil && errors.Is(context.Cause(ctx), errInterrupted) {
+		return errInterrupted
+	}
+	return ended
+}
+
+// readyLine is the one line that says what is served: address, providers, tools, exports.
+func readyLine(s ostiary.Status) string {
+	up, tools := 0, 0
+	for _, p := range s.Providers {
+		if p.Available {
+			up++
+			if p.Counts != nil {
+				tools += p.Counts.Allowed
+			}
+		}
+	}
+	providers := count(len(s.Providers), "provider")
+	if down := len(s.Providers) - up; down > 0 {
+		providers += fmt.Sprintf(" (%d unavailable)", down)
+	}
+	parts := []string{"ready: http://" + s.Address, providers, count(tools, "tool")}
+	for _, e := range s.Exports {
+		if e.Served {
+			parts = append(parts, fmt.Sprintf("export %s at %s (%s)", e.Name, e.Path, count(len(e.Tools), "tool")))
+		} else {
+			parts = append(parts, fmt.Sprintf("export %s not served: no token is set", e.Name))
+		}
+	}
+	if len(s.Exports) == 0 {
+		parts = append(parts, "no exports")
+	}
+	return strings.Join(parts, " · ")
+}

@@ -1,0 +1,102 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ostiary/ostiary"
+	"github.com/ostiary/ostiary/call"
+)
+
+func newStatusCommand(a *app) *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "status [--json]",
+		Short: "Show the state of the gateway and its providers",
+		Long: `Shows each provider with its state, the reason where there is one, the revision of MCP that was negotiated, and its
+tools; then the exports. Without a running gateway on the data directory the providers are started for as long as the
+command takes.`,
+		Example: "  ostiary status --json",
+		Args:    takes(),
+		RunE: a.run(func(ctx context.Context, _ []string) error {
+			return a.withOperations(ctx, nil, func(ops ostiary.Operations) error {
+				s, err := ops.Status(ctx)
+				if err != nil {
+					return err
+				}
+				if asJSON {
+					return a.printJSON(s)
+				}
+				return a.printStatus(s)
+			})
+		}),
+	}
+	jsonFlag(c, &asJSON)
+	return endsWith(c, call.ExitProvider, call.ExitStore)
+}
+
+func (a *app) printStatus(s ostiary.Status) error {
+	where := "not serving"
+	if s.Address != "" {
+		where = "http://" + s.Address
+	}
+	ready := "ready"
+	if !s.Ready {
+		ready = "not ready: " + cleanLine(s.Reason, 200)
+	}
+	if _, err := fmt.Fprintf(a.out, "gateway %s, %s, %s, ledger %s\n\n", s.Version, where, ready, cleanLine(s.Ledger, 200)); err != nil {
+		return err
+	}
+	rows := make([][]string, len(s.Providers))
+	for i, p := range s.Providers {
+		reason := ""
+		if p.Reason != nil {
+			reason = cleanLine(fmt.Sprint(p.Reason.Code), 60)
+			if p.Reason.Text != "" {
+				reason += ": " + cleanLine(p.Reason.Text, 120)
+			}
+		}
+		if p.RestartRequired {
+			reason = strings.TrimPrefix(reason+"; the server's tools have changed, restart required", "; ")
+		}
+		tools := "-"
+		if p.Counts != nil {
+			tools = fmt.Sprintf("%d of %d", p.Counts.Allowed, p.Counts.Offered)
+		}
+		rows[i] = []string{p.Package, p.State.String(), orDash(p.Revision), tools, p.Trust, reason}
+	}
+	if err := table(a.out, []string{"PROVIDER", "STATE", "REVISION", "TOOLS", "TRUST", "REASON"}, rows); err != nil {
+		return err
+	}
+	if len(s.Exports) > 0 {
+		rows = rows[:0]
+		for _, e := range s.Exports {
+			note := ""
+			if !e.Served {
+				note = "not served: no token"
+			}
+			if len(e.Lacks) > 0 {
+				note = strings.TrimPrefix(note+"; lacks "+strings.Join(e.Lacks, ", "), "; ")
+			}
+			rows = append(rows, []string{e.Name, e.Path, itoa(len(e.Tools)), note})
+		}
+		fmt.Fprintln(a.out)
+		if err := table(a.out, []string{"EXPORT", "PATH", "TOOLS", "NOTE"}, rows); err != nil {
+			return err
+		}
+	}
+	for _, w := range s.Warnings {
+		a.say("warning: %s", w)
+	}
+	return nil
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return cleanLine(s, 60)
+}

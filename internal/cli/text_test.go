@@ -1,0 +1,75 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+)
+
+func TestF59_Clean(t *testing.T) {
+	for name, c := range map[string]struct{ in, want string }{
+		"plain":             {"a b\tc\nd", "a b\tc\nd"},
+		"colour":            {"\x1b[31;1mred\x1b[0m", "red"},
+		"title":             {"\x1b]0;owned\x07after", "after"},
+		"link":              {"\x1b]8;;https://evil.example\x1b\\here\x1b]8;;\x1b\\", "here"},
+		"clipboard":         {"\x1b]52;c;aGk=\x07x", "x"},
+		"device control":    {"\x1bP1$r0m\x1b\\x", "x"},
+		"c1 csi":            {"\u009b31mred", "red"},
+		"c1 osc":            {"\u009d0;t\u009cx", "x"},
+		"charset":           {"\x1b(0x", "x"},
+		"reset":             {"\x1bcx", "x"},
+		"unfinished osc":    {"\x1b]0;never\nnext", "\nnext"},
+		"lone escape":       {"a\x1b", "a"},
+		"carriage return":   {"good\revil", "goodevil"},
+		"backspace":         {"abc\b\b\bxyz", "abcxyz"},
+		"bell and zero":     {"a\a\x00b", "ab"},
+		"bidi override":     {"a\u202egnp.exe", "agnp.exe"},
+		"bidi isolate":      {"a\u2066b\u2069", "ab"},
+		"zero width":        {"a\u200b\u200c\u200d\ufeff\u2060b", "ab"},
+		"tags":              {"a\U000e0041\U000e007fb", "ab"},
+		"variation":         {"a\ufe0f\U000e0100b", "ab"},
+		"filler":            {"a\u3164\u115fb", "ab"},
+		"line separator":    {"a\u2028b\u2029c", "abc"},
+		"invalid UTF-8":     {"a\xff\xfeb", "a\uFFFDb"},
+		"escape in invalid": {"\xff\x1b[31mx", "\uFFFDx"},
+		"chinese":           {"守门人", "守门人"},
+		"accents":           {"e\u0301", "e\u0301"},
+	} {
+		if got := clean(c.in); got != c.want {
+			t.Errorf("%s: clean(%q) = %q, want %q", name, c.in, got, c.want)
+		}
+	}
+}
+
+func TestF59_CleanLineIsBounded(t *testing.T) {
+	if got := cleanLine(strings.Repeat("x", 1<<20), 10); got != "xxxxxxxxx…" {
+		t.Errorf("got %q", got)
+	}
+	if got := cleanLine(" a \n\n b ", 10); got != "a b" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func FuzzClean(f *testing.F) {
+	for _, s := range []string{"\x1b[31m", "\x1b]8;;x\x1b\\", "\x1bP\x1b\x1b\\", "\u009b", "a\u202eb", "\xff\x1b"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		got := clean(s)
+		if !utf8.ValidString(got) {
+			t.Errorf("not UTF-8: %q", got)
+		}
+		for _, r := range got {
+			if r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r)) {
+				t.Errorf("%U is left in %q", r, got)
+			}
+		}
+		if again := clean(got); again != got {
+			t.Errorf("not stable: %q then %q", got, again)
+		}
+		if n := utf8.RuneCountInString(cleanLine(s, 20)); n > 20 {
+			t.Errorf("a line of %d characters", n)
+		}
+	})
+}
