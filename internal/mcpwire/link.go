@@ -45,7 +45,7 @@ func (l *link) Err() error { return l.s.Err() }
 func (l *link) Stats() provider.LinkStats { return l.s.Stats() }
 
 // quickClose bounds the end of a connection whose start did not succeed: it has nothing to finish in peace.
-const quickClose = time.Second
+const quickClose = 500 * time.Millisecond
 
 func (l *link) Close(ctx context.Context) error {
 	if !l.frozen.Load() {

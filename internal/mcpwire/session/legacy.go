@@ -35,7 +35,7 @@ func (s *Session) initialize(ctx context.Context, offer string) error {
 		return err
 	}
 	caughtCtx, caught := transport.CatchFault(ctx)
-	cs, err := connectWithin(caughtCtx, client, tr, offer)
+	cs, err := s.connectWithin(caughtCtx, client, tr, offer)
 	if err != nil {
 		if s.http != nil && ctx.Err() == nil && caught.Err() != nil { // what the SDK flattens to text
 			err = caught.Err()
@@ -78,26 +78,26 @@ func (s *Session) legacyTransport() (mcp.Transport, func() []byte, error) {
 }
 
 // connectWithin returns when ctx ends even if the SDK does not: it waits for answers of its own in places where ctx does
-// not reach. What is left then ends with the carrier, and the session it may yet bring is closed.
-func connectWithin(ctx context.Context, c *mcp.Client, tr mcp.Transport, offer string) (*mcp.ClientSession, error) {
+// not reach. What is left then ends with the carrier, and the session that it may yet bring is closed.
+func (s *Session) connectWithin(ctx context.Context, c *mcp.Client, tr mcp.Transport, offer string) (*mcp.ClientSession, error) {
 	type outcome struct {
 		cs  *mcp.ClientSession
 		err error
 	}
 	got := make(chan outcome, 1)
-	go func() {
+	s.background(func() {
 		cs, err := c.Connect(ctx, tr, &mcp.ClientSessionOptions{ProtocolVersion: offer})
 		got <- outcome{cs, err}
-	}()
+	})
 	select {
 	case o := <-got:
 		return o.cs, o.err
 	case <-ctx.Done():
-		go func() {
+		s.background(func() {
 			if o := <-got; o.cs != nil {
 				o.cs.Close()
 			}
-		}()
+		})
 		return nil, ctx.Err()
 	}
 }

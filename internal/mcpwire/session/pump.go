@@ -80,11 +80,16 @@ func (p *pump) deliver() {
 	}
 }
 
+// close takes nothing any more: what a server says of a call after its answer is not of that call.
+func (p *pump) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ended = true
+}
+
 // end delivers what has come and returns when nothing will be delivered any more.
 func (p *pump) end() {
-	p.mu.Lock()
-	p.ended = true
-	p.mu.Unlock()
+	p.close()
 	close(p.stop)
 	<-p.stopped
 }

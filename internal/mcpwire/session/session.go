@@ -178,7 +178,7 @@ func Open(ctx context.Context, dial Dial, o Options) (*Session, error) {
 }
 
 // failedStartGrace bounds the end of a server whose start failed.
-const failedStartGrace = time.Second
+const failedStartGrace = 500 * time.Millisecond
 
 func (s *Session) start(ctx context.Context) error {
 	s.opts.Enter(provider.PhaseNegotiate)
@@ -257,9 +257,29 @@ func (s *Session) Close(ctx context.Context) error {
 		if s.legacy != nil && s.http == nil {
 			s.endLegacy(ctx)
 		}
-		s.work.Wait()
+		s.awaitWork(ctx)
 	})
 	return err
+}
+
+// awaitWork waits for what the session started. All of it ends with the carrier and the session's life; that something
+// does not is a fault of ours, and is no reason to hang.
+func (s *Session) awaitWork(ctx context.Context) {
+	ended := make(chan struct{})
+	go func() {
+		s.work.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+		return
+	case <-ctx.Done():
+	}
+	select {
+	case <-ended:
+	case <-time.After(time.Second):
+		s.log.Error("a session has ended and left work behind")
+	}
 }
 
 // Stats are the session's share of the counters.

@@ -134,6 +134,9 @@ func (c *StdioCarrier) respond(r *reader, f content.Frame, line []byte) {
 			}
 		}
 		r.strays.repay(1)
+		if x.onAnswer != nil {
+			x.onAnswer()
+		}
 		x.deliver(resp)
 	case late:
 		c.late.Add(1)

@@ -20,6 +20,7 @@ type exchange struct {
 	state    atomic.Int32
 	answer   chan answer // capacity 1; one send at most
 	answered atomic.Bool
+	onAnswer func()
 	reply    bool // to a request of the server; nobody waits for it
 }
 
@@ -70,7 +71,7 @@ func (c *StdioCarrier) Do(ctx context.Context, r *Request) (Response, error) {
 	if err := ctx.Err(); err != nil {
 		return Response{}, err
 	}
-	x := &exchange{id: r.ID, delivery: r.Delivery, answer: make(chan answer, 1)}
+	x := &exchange{id: r.ID, delivery: r.Delivery, onAnswer: r.OnAnswer, answer: make(chan answer, 1)}
 	if err := c.open(x); err != nil {
 		return Response{}, err
 	}

@@ -23,6 +23,10 @@ type Request struct {
 	// OnNotification takes the notifications that arrive on this request's own stream (HTTP), in order, never after Do
 	// has returned. On stdio there is one stream: all notifications go to the carrier's own sink instead.
 	OnNotification func(method string, params []byte)
+
+	// OnAnswer is called once the answer has been taken off a shared stream (stdio), before anything that came after it;
+	// it must not block. On HTTP the stream of the request ends with the answer, and it is not called. nil: nobody is told.
+	OnAnswer func()
 }
 
 // Response is a well-formed answer: exactly one of Result and Error is set. The slices are the peer's own bytes.
