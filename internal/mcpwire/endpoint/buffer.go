@@ -3,7 +3,7 @@ package endpoint
 import "sync"
 
 // maxPooled is the largest buffer that is kept: one large answer must not hold memory for ever.
-const maxPooled = 64 << 10
+const maxPooled = 256 << 10
 
 // buffer is a pooled byte slice for messages on their way out.
 type buffer struct{ b []byte }

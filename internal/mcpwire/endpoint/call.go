@@ -22,9 +22,9 @@ type toolCall struct {
 	post func(method string, params []byte)
 }
 
-// place takes a call down the path and says how it ended. It returns soon after ctx ends. A panic below it is this call's
-// error alone (F-64).
-func (e *Endpoint) place(ctx context.Context, c *toolCall) (a answer) {
+// place takes a call down the path and says how it ended. It returns soon after ctx ends, which cancel brings about. A panic
+// below it is this call's error alone (F-64).
+func (e *Endpoint) place(ctx context.Context, cancel context.CancelFunc, c *toolCall) (a answer) {
 	if !e.enter() {
 		return overloaded()
 	}
@@ -40,8 +40,6 @@ func (e *Endpoint) place(ctx context.Context, c *toolCall) (a answer) {
 		}
 	}()
 
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	defer context.AfterFunc(e.ctx, cancel)()
 
 	r := call.Request{

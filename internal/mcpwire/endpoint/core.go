@@ -41,6 +41,7 @@ const (
 	noteProgress    = "notifications/progress"
 	noteMessage     = "notifications/message"
 	noteCancelled   = "notifications/cancelled"
+	noteInitialized = "notifications/initialized"
 	noteToolsChange = "notifications/tools/list_changed"
 	noteAck         = "notifications/subscriptions/acknowledged"
 )
@@ -67,7 +68,8 @@ type answer struct {
 	result []byte              // of our own, complete
 	reply  *call.Reply         // of a call: a provider's result, or what the path says
 	err    *call.ProviderError // a JSON-RPC error
-	status int                 // the HTTP status of the modern era; 0: 200
+	status int                 // the HTTP status in the modern era; 0: 200
+	force  bool                // it is the status in the legacy era, too
 }
 
 func failure(status int, code int64, message string) answer {

@@ -1,6 +1,7 @@
 package endpoint
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/binary"
 	"errors"
@@ -156,18 +157,13 @@ func definition(t *Tool) ([]byte, error) {
 	return oneLine(content.ReplaceMember(nil, def, "name", content.AppendString(nil, t.Name))), nil
 }
 
-// oneLine makes valid JSON fit into a line of stdio or an SSE event. A raw line break in valid JSON can only be blank
-// space between tokens.
+// oneLine is b on one line; b itself is not changed.
 func oneLine(b []byte) []byte {
-	if !slices.ContainsFunc(b, func(c byte) bool { return c == '\n' || c == '\r' }) {
+	if bytes.IndexByte(b, '\n') < 0 && bytes.IndexByte(b, '\r') < 0 {
 		return b
 	}
-	b = slices.Clone(b)
-	for i, c := range b {
-		if c == '\n' || c == '\r' {
-			b[i] = ' '
-		}
-	}
+	b = bytes.Clone(b)
+	flatten(b)
 	return b
 }
 

@@ -50,7 +50,7 @@ func FuzzHTTP(f *testing.F) {
 		h.ServeHTTP(w, r)
 		answer := w.Body.Bytes()
 		if strings.HasPrefix(w.Header().Get("Content-Type"), "text/event-stream") {
-			answer = eventData(answer)
+			answer = reply{header: w.Header(), body: w.Body.String()}.message()
 		}
 		if w.Code == http.StatusInternalServerError {
 			t.Fatalf("a fault: %s", answer)

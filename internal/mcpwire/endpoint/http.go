@@ -21,6 +21,7 @@ type exchange struct {
 	export    *export
 	principal call.Principal
 	streams   bool // the client takes text/event-stream
+	legacy    bool // the handshake era, where a JSON-RPC error is no HTTP status
 }
 
 // Handler serves one export, both eras on one path. An export that does not exist is 404 to those who may ask at all.
@@ -155,7 +156,7 @@ func (e *Endpoint) badFrame(x *exchange, err error) {
 	}
 	a := frameAnswer(fe)
 	e.refused("malformed", x.principal.ID, quoted(fe.Reason))
-	x.write(&a, fe.ID, true)
+	x.write(&a, fe.ID)
 }
 
 func frameAnswer(fe *content.FrameError) answer {
@@ -175,7 +176,7 @@ func (e *Endpoint) recoverHTTP(x *exchange) {
 		panic(p)
 	}
 	a := e.panicked(p)
-	x.write(&a, nil, true) // if an answer has begun, net/http drops this one
+	x.write(&a, nil) // if an answer has begun, net/http drops this one
 }
 
 var (
@@ -184,23 +185,38 @@ var (
 )
 
 // write sends an answer as one JSON body.
-func (x *exchange) write(a *answer, id []byte, modern bool) {
-	buf := getBuffer()
-	defer putBuffer(buf)
-	buf.b = a.append(buf.b, id, modern)
+func (x *exchange) write(a *answer, id []byte) {
 	h := x.w.Header()
 	h["Content-Type"] = headerJSON
 	h["Cache-Control"] = headerNoStore
-	if a.status != 0 && modern {
+	buf := getBuffer()
+	defer putBuffer(buf)
+	if len(a.result) > largeResult {
+		// A large listing is written from where it was rendered.
+		buf.b = appendResultHead(buf.b, id)
+		h["Content-Length"] = []string{strconv.Itoa(len(buf.b) + len(a.result) + 1)}
+		for _, part := range [...][]byte{buf.b, a.result, {'}'}} {
+			if _, err := x.w.Write(part); err != nil {
+				return
+			}
+		}
+		return
+	}
+	buf.b = a.append(buf.b, id, !x.legacy)
+	if a.status != 0 && (!x.legacy || a.force) {
 		x.w.WriteHeader(a.status)
 	}
 	_, _ = x.w.Write(buf.b) // a client that has gone does not want it; its context has ended
 }
 
+// largeResult is from where on a result of our own is not copied to be written.
+const largeResult = 16 << 10
+
 // fail answers a request whose message was not read, or cannot be answered as one.
 func (x *exchange) fail(status int, code int64, message string) {
 	a := failure(status, code, message)
-	x.write(&a, nil, true)
+	a.force = true
+	x.write(&a, nil)
 }
 
 func (x *exchange) methodNotAllowed() {

@@ -380,7 +380,6 @@ func TestA43_InternalHeadersCannotBeSent(t *testing.T) {
 	f := serve(t, func(ctx context.Context, r call.Request) call.Reply { seen <- r; return echo(ctx, r) })
 	session := append(f.initialize("2025-11-25"), func(r *http.Request) {
 		r.Header[edgePrincipal] = []string{"bob"}
-		r.Header[edgeParams] = []string{`{"name":"echo","arguments":{"forged":true}}`}
 		r.Header["Ostiary-Principal"] = []string{"bob"}
 	})
 	f.do("POST", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"a":1}}}`, session...)

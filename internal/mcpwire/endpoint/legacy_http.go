@@ -5,105 +5,150 @@ import (
 	"context"
 	"io"
 	"net/http"
-	"strconv"
 
 	"github.com/ostiary/ostiary/internal/mcpwire/content"
 )
 
-// maxSafeID is the largest integer id that the SDK gives back as it came.
-const maxSafeID = 1 << 53
-
-// serveLegacy answers one POST of a handshake-era client: checks at the edge, then the SDK's handler with a request of our
-// own making, which holds only what was decided on.
+// serveLegacy answers one POST of a handshake-era client.
 func (e *Endpoint) serveLegacy(x *exchange, f *content.Frame) {
-	l := x.export.legacy
+	x.legacy = true
 	sid := x.r.Header["Mcp-Session-Id"]
+	if f.Kind == content.Request && f.Method == methodInitialize {
+		e.initialize(x, f, len(sid) > 0)
+		return
+	}
+	if len(sid) != 1 {
+		x.fail(http.StatusBadRequest, codeInvalidRequest, "Mcp-Session-Id must be set once; begin with initialize")
+		return
+	}
+	sessions := x.export.legacy.sessions
+	s, ok := sessions.hold(sid[0], x.principal.ID)
+	if !ok {
+		x.noSession()
+		return
+	}
+	defer sessions.release(s)
+
 	switch {
-	case len(sid) > 1:
-		x.legacyError(f, http.StatusBadRequest, codeInvalidRequest, "Mcp-Session-Id is set more than once")
-		return
-	case f.Kind == content.Request && f.Method == methodInitialize:
-		if len(sid) > 0 { // R10.2
-			x.legacyError(f, http.StatusBadRequest, codeInvalidRequest, "initialize must not carry Mcp-Session-Id")
-			return
+	case f.Kind == content.Notification && f.Method == noteInitialized:
+		x.export.legacy.http.ServeHTTP(x.w, x.sdkRequest(x.r.Context(), content.AppendNotification(nil, noteInitialized, nil)))
+	case f.Kind == content.Notification && f.Method == noteCancelled:
+		if id := content.Member(f.Params, "requestId"); id != nil {
+			sessions.cancel(s, idKey(id))
 		}
-		if !l.sessions.room(x.principal.ID) {
-			x.unavailable("too many sessions")
-			return
-		}
-	case len(sid) == 0:
-		x.legacyError(f, http.StatusBadRequest, codeInvalidRequest, "Mcp-Session-Id is missing; begin with initialize")
-		return
+		x.w.WriteHeader(http.StatusAccepted)
+	case f.Kind != content.Request:
+		x.w.WriteHeader(http.StatusAccepted) // of no meaning to this server, or an answer to what it never asked
+	case f.Method == methodCallTool:
+		e.callLegacy(x, s, f)
 	default:
-		end, ok := l.sessions.hold(sid[0], x.principal.ID)
-		if !ok {
-			x.legacyError(f, http.StatusNotFound, codeInvalidRequest, "Session not found; begin again with initialize")
-			return
-		}
-		defer end()
+		req := &request{export: x.export, principal: x.principal, session: s.id, id: f.ID, method: f.Method, params: f.Params}
+		a := req.within(func(level string) { sessions.setLevel(s, level) })
+		x.write(&a, f.ID)
 	}
-	switch f.Kind {
-	case content.Request:
-		if !safeID(f.ID) {
-			x.legacyError(f, http.StatusBadRequest, codeInvalidRequest, "Invalid request: integer ids must be between -2^53 and 2^53")
-			return
-		}
-		if !legacyMethod(f.Method) {
-			a := methodNotFound(f.Method)
-			x.write(&a, f.ID, false)
-			return
-		}
-	case content.Notification:
-		if f.Method != "notifications/initialized" && f.Method != noteCancelled {
-			x.w.WriteHeader(http.StatusAccepted) // of no meaning to this server
-			return
-		}
-	default:
-		x.w.WriteHeader(http.StatusAccepted) // an answer to a question that we never asked
+}
+
+// callLegacy places a call within a session. It ends with notifications/cancelled or with the session; a client that has
+// only lost its stream does not cancel in this era.
+func (e *Endpoint) callLegacy(x *exchange, s *session, f *content.Frame) {
+	ctx, cancel := context.WithCancel(s.ctx)
+	defer cancel()
+	sessions := x.export.legacy.sessions
+	key := idKey(f.ID)
+	level, ok := sessions.begin(s, key, cancel)
+	if !ok {
+		a := failure(http.StatusBadRequest, codeInvalidRequest, "Invalid request: the id is in use by a request that is still open")
+		a.force = true
+		x.write(&a, f.ID)
 		return
 	}
-	params, problem := sdkParams(f)
+	defer sessions.end(s, key)
+	req := &request{export: x.export, principal: x.principal, session: s.id, id: f.ID, method: f.Method, params: f.Params}
+	c, a, ok := e.prepareLegacy(req, level)
+	if !ok {
+		x.write(&a, f.ID)
+		return
+	}
+	e.requests.give() // the bound on requests at work is for short ones; calls have their own
+	defer e.requests.n.Add(1)
+	e.callStreaming(ctx, cancel, func() {}, x, c)
+}
+
+// initialize opens a session through the SDK.
+func (e *Endpoint) initialize(x *exchange, f *content.Frame, inSession bool) {
+	l := x.export.legacy
+	if inSession { // R10.2
+		x.fail(http.StatusBadRequest, codeInvalidRequest, "initialize must not carry Mcp-Session-Id")
+		return
+	}
+	params, problem := initializeParams(f.Params)
 	if problem != "" {
 		a := failure(0, codeInvalidParams, problem)
-		x.write(&a, f.ID, false)
+		x.write(&a, f.ID)
 		return
 	}
-
-	ctx := x.r.Context()
-	if f.Method == methodCallTool {
-		// The call may be long, and the bound on requests is not the bound on calls.
-		e.requests.give()
-		defer e.requests.n.Add(1)
+	if !l.sessions.room(x.principal.ID) {
+		x.unavailable("too many sessions")
+		return
 	}
-	body := content.AppendFrame(nil, content.Frame{Kind: f.Kind, ID: f.ID, Method: f.Method, Params: params})
-	r := x.sdkRequest(ctx, http.MethodPost, body)
-	r.Header[edgeParams] = []string{string(f.Params)}
-	w := newLegacyWriter(x, f.Method == methodCallTool, e.o.KeepAlive)
-	defer w.close()
-	l.http.ServeHTTP(w, r)
+	// The SDK would round a large integer id; it gets one of our own, and the answer the client's.
+	w := &initializeWriter{x: x, id: f.ID, header: make(http.Header)}
+	l.http.ServeHTTP(w, x.sdkRequest(x.r.Context(), content.AppendRawRequest(nil, []byte("1"), methodInitialize, params)))
+}
+
+// initializeWriter passes the SDK's answer on under the client's own id.
+type initializeWriter struct {
+	x      *exchange
+	id     []byte
+	header http.Header
+	code   int
+}
+
+// Header is the SDK's own.
+func (w *initializeWriter) Header() http.Header { return w.header }
+
+// WriteHeader keeps the status until the body comes.
+func (w *initializeWriter) WriteHeader(code int) { w.code = code }
+
+// Write takes the whole answer: with JSON responses the SDK writes once.
+func (w *initializeWriter) Write(b []byte) (int, error) {
+	if id := w.header["Mcp-Session-Id"]; len(id) == 1 {
+		w.x.w.Header()["Mcp-Session-Id"] = id
+	}
+	a := failure(http.StatusInternalServerError, codeInternal, "Internal error")
+	a.force = true
+	if f, err := content.ParseFrame(b, content.FrameLimits{}); err == nil {
+		switch f.Kind {
+		case content.Response:
+			a = answer{result: f.Result}
+		case content.ErrorResponse:
+			a = answer{err: f.Error}
+		}
+	}
+	w.x.write(&a, w.id)
+	return len(b), nil
 }
 
 // serveSession answers GET and DELETE of a session.
 func (e *Endpoint) serveSession(x *exchange) {
-	l := x.export.legacy
-	sid := x.r.Header["Mcp-Session-Id"]
-	end, ok := func() (func(), bool) {
-		if len(sid) != 1 {
-			return nil, false
-		}
-		return l.sessions.hold(sid[0], x.principal.ID)
-	}()
+	x.legacy = true
+	sessions := x.export.legacy.sessions
+	var s *session
+	var ok bool
+	if sid := x.r.Header["Mcp-Session-Id"]; len(sid) == 1 {
+		s, ok = sessions.hold(sid[0], x.principal.ID)
+	}
 	if !ok {
-		x.fail(http.StatusNotFound, codeInvalidRequest, "Session not found; begin again with initialize")
+		x.noSession()
 		return
 	}
-	defer end()
+	defer sessions.release(s)
 	if x.r.Method == http.MethodDelete {
-		l.sessions.drop(sid[0])
+		sessions.drop(s)
 		x.w.WriteHeader(http.StatusNoContent)
 		return
 	}
-	if x.streams = acceptsStream(x.r.Header); !x.streams {
+	if !acceptsStream(x.r.Header) {
 		x.fail(http.StatusNotAcceptable, codeInvalidRequest, "Accept must include text/event-stream")
 		return
 	}
@@ -125,21 +170,28 @@ func (e *Endpoint) serveSession(x *exchange) {
 	ctx, cancel := context.WithCancel(x.r.Context())
 	defer cancel()
 	defer context.AfterFunc(e.closingCtx, cancel)()
-	w := newLegacyWriter(x, true, e.o.KeepAlive)
+	w := newLivelyWriter(x.w, e.o.KeepAlive)
 	defer w.close()
-	l.http.ServeHTTP(w, x.sdkRequest(ctx, http.MethodGet, nil))
+	r := x.sdkRequest(ctx, nil)
+	r.Method = http.MethodGet
+	x.export.legacy.http.ServeHTTP(w, r)
+}
+
+// noSession is the answer to a session that is not there or is somebody else's, alike (S-118).
+func (x *exchange) noSession() {
+	x.fail(http.StatusNotFound, codeInvalidRequest, "Session not found; begin again with initialize")
 }
 
 // sdkRequest is the request that the SDK sees: nothing of the client's header but what it needs. In particular it never
 // sees the caller's credential (R6.9).
-func (x *exchange) sdkRequest(ctx context.Context, method string, body []byte) *http.Request {
+func (x *exchange) sdkRequest(ctx context.Context, body []byte) *http.Request {
 	r := &http.Request{
-		Method: method, URL: x.r.URL, Proto: x.r.Proto, ProtoMajor: x.r.ProtoMajor, ProtoMinor: x.r.ProtoMinor,
+		Method: http.MethodPost, URL: x.r.URL, Proto: x.r.Proto, ProtoMajor: x.r.ProtoMajor, ProtoMinor: x.r.ProtoMinor,
 		Host: x.r.Host, RemoteAddr: x.r.RemoteAddr, ContentLength: int64(len(body)),
 		Body: io.NopCloser(bytes.NewReader(body)),
 		Header: http.Header{
 			"Content-Type": headerJSON,
-			"Accept":       {"application/json, text/event-stream"}, // a client that asks for JSON alone gets it, see legacyWriter
+			"Accept":       {"application/json, text/event-stream"},
 			edgePrincipal:  {x.principal.ID},
 		},
 	}
@@ -149,53 +201,4 @@ func (x *exchange) sdkRequest(ctx context.Context, method string, body []byte) *
 		}
 	}
 	return r.WithContext(ctx)
-}
-
-// legacyError answers before the SDK is asked.
-func (x *exchange) legacyError(f *content.Frame, status int, code int64, message string) {
-	a := failure(status, code, message)
-	x.write(&a, f.ID, true)
-}
-
-func safeID(raw []byte) bool {
-	if len(raw) > 0 && raw[0] == '"' {
-		return true
-	}
-	n, err := strconv.ParseInt(string(raw), 10, 64)
-	return err == nil && n >= -maxSafeID && n <= maxSafeID
-}
-
-// sdkParams is as much of the params as the SDK has to know. The rest goes round it. A problem is fit for the caller.
-func sdkParams(f *content.Frame) (params []byte, problem string) {
-	switch f.Method {
-	case methodInitialize:
-		version, ok := content.String(content.Member(f.Params, "protocolVersion"))
-		if !ok {
-			return nil, "params.protocolVersion must be a string"
-		}
-		if !content.IsObject(content.Member(f.Params, "capabilities")) {
-			return nil, "params.capabilities must be an object"
-		}
-		if !content.IsObject(content.Member(f.Params, "clientInfo")) {
-			return nil, "params.clientInfo must be an object"
-		}
-		return content.NewObject(nil).String("protocolVersion", truncated(version, 64)).Raw("capabilities", []byte("{}")).
-			Raw("clientInfo", []byte(`{"name":"","version":""}`)).End(), ""
-	case methodSetLevel:
-		level, ok := content.String(content.Member(f.Params, "level"))
-		if !ok {
-			return nil, "params.level must be a string"
-		}
-		return content.NewObject(nil).String("level", truncated(level, 64)).End(), ""
-	case methodCallTool:
-		return []byte(`{"name":"call"}`), ""
-	case noteCancelled:
-		id := content.Member(f.Params, "requestId")
-		if !safeID(id) {
-			return []byte(`{"requestId":""}`), "" // names nothing
-		}
-		return content.NewObject(nil).Raw("requestId", id).End(), ""
-	default:
-		return []byte("{}"), ""
-	}
 }

@@ -51,12 +51,12 @@ func subscriptionMeta(id []byte) []byte {
 func (e *Endpoint) listenHTTP(x *exchange, req *request) {
 	tools, a, ok := listenFilter(req.params)
 	if !ok {
-		x.write(&a, req.id, true)
+		x.write(&a, req.id)
 		return
 	}
 	if !x.streams {
 		a = failure(http.StatusNotAcceptable, codeInvalidRequest, "Accept must include text/event-stream")
-		x.write(&a, req.id, true)
+		x.write(&a, req.id)
 		return
 	}
 	if !e.listens.take() {

@@ -27,7 +27,9 @@ func (e *Endpoint) serveModern(x *exchange, f *content.Frame) {
 			var c *toolCall
 			if c, a, ok = e.prepare(req); ok {
 				c.modern, c.meta, c.logLevel = true, meta.rest, meta.LogLevel
-				e.callModern(x, c)
+				ctx, cancel := context.WithCancel(x.r.Context()) // a client that has gone cancels its call (S-046)
+				defer cancel()
+				e.callStreaming(ctx, cancel, cancel, x, c)
 				return
 			}
 		case methodListTools:
@@ -42,28 +44,5 @@ func (e *Endpoint) serveModern(x *exchange, f *content.Frame) {
 			a = methodNotFound(f.Method)
 		}
 	}
-	x.write(&a, f.ID, true)
-}
-
-// callModern places a call and answers it: as one JSON body if it is over soon and has nothing to tell before, else as a
-// stream, whose headers go out early. A client that has gone cancels its call (S-046).
-func (e *Endpoint) callModern(x *exchange, c *toolCall) {
-	ctx, cancel := context.WithCancel(x.r.Context())
-	defer cancel()
-	s := newStream(x, e.o.KeepAlive, cancel)
-	if x.streams {
-		if c.progressToken != nil || c.logLevel != "" {
-			box := newMailbox(s.notify)
-			c.post = box.post
-			defer box.close()
-			s.openAfter(streamSoon)
-			a := e.place(ctx, c)
-			box.close()
-			s.finish(&a, c.id)
-			return
-		}
-		s.openAfter(e.o.KeepAlive)
-	}
-	a := e.place(ctx, c)
-	s.finish(&a, c.id)
+	x.write(&a, f.ID)
 }

@@ -22,7 +22,8 @@ type pipe struct {
 	cancel    context.CancelFunc
 	work      sync.WaitGroup // open requests
 
-	legacy *pipeConn // set by the first initialize; used by the reading goroutine alone
+	legacy *pipeConn // set by the first initialize; used by the reading goroutine alone, like level
+	level  string
 
 	mu   sync.Mutex // guards open
 	open map[string]*pipeRequest
@@ -35,8 +36,9 @@ type pipe struct {
 // pipeRequest is one open request. Its fields are guarded by pipe.mu.
 type pipeRequest struct {
 	id        []byte
-	cancel    context.CancelFunc // nil: the SDK cancels it
+	cancel    context.CancelFunc
 	listening bool
+	handshake bool // the SDK answers it; set by the reading goroutine, read once that has ended
 	cancelled bool // nothing more may be said about it
 }
 
@@ -148,16 +150,10 @@ func (p *pipe) cancelled(f *content.Frame) {
 		return
 	}
 	p.mu.Lock()
-	r := p.open[idKey(id)]
-	if r != nil {
+	defer p.mu.Unlock()
+	if r := p.open[idKey(id)]; r != nil {
 		r.cancelled = true
-		if r.cancel != nil {
-			r.cancel()
-		}
-	}
-	p.mu.Unlock()
-	if r != nil && r.cancel == nil && p.legacy != nil {
-		p.legacy.deliver(f)
+		r.cancel()
 	}
 }
 
@@ -179,7 +175,7 @@ func (p *pipe) takeModern(f *content.Frame) {
 				c.modern, c.meta, c.logLevel = true, meta.rest, meta.LogLevel
 				go func() { // p.work waits for it
 					defer cancel()
-					a := p.call(ctx, r, c)
+					a := p.call(ctx, cancel, r, c)
 					p.answer(r, &a, true)
 				}()
 				return
@@ -213,7 +209,7 @@ func (p *pipe) takeModern(f *content.Frame) {
 }
 
 // call places a call; what it has to tell on the way goes through a mailbox, because the pipe may be slow.
-func (p *pipe) call(ctx context.Context, r *pipeRequest, c *toolCall) answer {
+func (p *pipe) call(ctx context.Context, cancel context.CancelFunc, r *pipeRequest, c *toolCall) answer {
 	box := newMailbox(func(method string, params []byte) {
 		p.mu.Lock()
 		wanted := !r.cancelled
@@ -223,7 +219,7 @@ func (p *pipe) call(ctx context.Context, r *pipeRequest, c *toolCall) answer {
 		}
 	})
 	c.post = box.post
-	a := p.e.place(ctx, c)
+	a := p.e.place(ctx, cancel, c)
 	box.close()
 	return a
 }
@@ -300,19 +296,6 @@ func (p *pipe) end(why error) {
 	p.cancel()
 	if p.legacy != nil {
 		p.legacy.end()
-		p.abandonLegacy()
 	}
 	<-idle
-}
-
-// abandonLegacy closes the requests that the SDK has left unanswered when its session ended.
-func (p *pipe) abandonLegacy() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for key, r := range p.open {
-		if r.cancel == nil {
-			delete(p.open, key)
-			p.work.Done()
-		}
-	}
 }

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"io"
-	"net/http"
 	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -17,44 +16,67 @@ import (
 
 // takeLegacy sees to a request that is not of the modern era. The first initialize opens a session of the SDK's server.
 func (p *pipe) takeLegacy(f *content.Frame) {
-	if p.legacy == nil && f.Method != methodInitialize {
-		a := failure(0, codeInvalidParams, `params._meta["`+keyVersion+`"] is required, or initialize first`)
-		if f.Method == methodPing {
-			a = answer{result: []byte("{}")}
-		}
-		p.refuse(f.ID, a)
+	req := &request{export: p.export, principal: p.principal, id: f.ID, method: f.Method, params: f.Params}
+	switch {
+	case f.Method == methodInitialize:
+		p.initialize(f)
+	case p.legacy == nil && f.Method != methodPing:
+		p.refuse(f.ID, failure(0, codeInvalidParams, `params._meta["`+keyVersion+`"] is required, or initialize first`))
+	case f.Method == methodCallTool:
+		req.session = p.legacy.id
+		p.callLegacy(req)
+	default:
+		p.refuse(f.ID, req.within(func(level string) { p.level = level }))
+	}
+}
+
+func (p *pipe) callLegacy(req *request) {
+	ctx, cancel := context.WithCancel(p.ctx)
+	r := p.begin(req.id, cancel)
+	if r == nil {
+		cancel()
 		return
 	}
-	if !legacyMethod(f.Method) {
-		p.refuse(f.ID, methodNotFound(f.Method))
+	c, a, ok := p.e.prepareLegacy(req, p.level)
+	if !ok {
+		p.answer(r, &a, false)
+		cancel()
 		return
 	}
-	if _, problem := sdkParams(f); problem != "" {
+	go func() { // p.work waits for it
+		defer cancel()
+		a := p.call(ctx, cancel, r, c)
+		p.answer(r, &a, false)
+	}()
+}
+
+func (p *pipe) initialize(f *content.Frame) {
+	params, problem := initializeParams(f.Params)
+	if problem != "" {
 		p.refuse(f.ID, failure(0, codeInvalidParams, problem))
 		return
 	}
 	if p.legacy == nil {
-		c, err := p.connectLegacy()
+		c := &pipeConn{p: p, id: "stdio-" + rand.Text(), in: make(chan jsonrpc.Message), done: make(chan struct{})}
+		ss, err := p.export.legacy.server.Connect(p.ctx, pipeTransport{c}, nil)
 		if err != nil {
 			p.e.log.Error("open a legacy session on stdio", "err", err)
 			p.refuse(f.ID, failure(0, codeInternal, "Internal error"))
 			return
 		}
+		c.ss = ss
 		p.legacy = c
 	}
-	if p.begin(f.ID, nil) != nil {
-		p.legacy.deliver(f)
+	r := p.begin(f.ID, func() {})
+	if r == nil {
+		return
 	}
-}
-
-func (p *pipe) connectLegacy() (*pipeConn, error) {
-	c := &pipeConn{p: p, id: "stdio-" + rand.Text(), in: make(chan jsonrpc.Message), done: make(chan struct{})}
-	ss, err := p.export.legacy.server.Connect(p.ctx, pipeTransport{c}, nil)
-	if err != nil {
-		return nil, err
+	r.handshake = true
+	id, err := jsonrpc.MakeID(string(f.ID))
+	if err != nil || !p.legacy.deliver(&jsonrpc.Request{ID: id, Method: f.Method, Params: params}) {
+		a := failure(0, codeInternal, "Internal error")
+		p.answer(r, &a, false)
 	}
-	c.ss = ss
-	return c, nil
 }
 
 type pipeTransport struct{ c *pipeConn }
@@ -62,8 +84,8 @@ type pipeTransport struct{ c *pipeConn }
 // Connect gives the one connection.
 func (t pipeTransport) Connect(context.Context) (mcp.Connection, error) { return t.c, nil }
 
-// pipeConn is the SDK's view of a pipe: messages that were parsed at the edge go in, and what comes out goes to the pipe's
-// writer. Ids cross it as strings that hold the client's own bytes, so none is rounded.
+// pipeConn is the SDK's view of a pipe: the handshake goes in, its answer and notifications of changes come out. Ids cross
+// it as strings that hold the client's own bytes, so none is rounded.
 type pipeConn struct {
 	p    *pipe
 	id   string
@@ -75,49 +97,13 @@ type pipeConn struct {
 
 var _ mcp.Connection = (*pipeConn)(nil)
 
-// deliver hands a message to the SDK.
-func (c *pipeConn) deliver(f *content.Frame) {
-	params, _ := sdkParams(f)
-	if f.Method == noteCancelled {
-		params = content.NewObject(nil).String("requestId", string(c.openID(content.Member(f.Params, "requestId")))).End()
-	}
-	m := &jsonrpc.Request{Method: f.Method, Params: params, Extra: &mcp.RequestExtra{Header: http.Header{
-		edgePrincipal: {c.p.principal.ID},
-		edgeParams:    {string(f.Params)},
-	}}}
-	if f.Kind == content.Request {
-		id, err := jsonrpc.MakeID(string(f.ID))
-		if err != nil { // a string is always an id
-			return
-		}
-		m.ID = id
-	}
+// deliver hands a message to the SDK, unless its session has ended.
+func (c *pipeConn) deliver(m *jsonrpc.Request) bool {
 	select {
 	case c.in <- m:
+		return true
 	case <-c.done:
-		if f.Kind == content.Request {
-			c.p.answerLegacy(f.ID, &answer{err: &call.ProviderError{Code: codeInternal, Message: "The session has ended"}})
-		}
-	}
-}
-
-// openID is the id of an open request in the very bytes in which it was opened.
-func (c *pipeConn) openID(id []byte) []byte {
-	c.p.mu.Lock()
-	defer c.p.mu.Unlock()
-	if r := c.p.open[idKey(id)]; r != nil {
-		return r.id
-	}
-	return id
-}
-
-// answerLegacy ends an open request.
-func (p *pipe) answerLegacy(id []byte, a *answer) {
-	p.mu.Lock()
-	r := p.open[idKey(id)]
-	p.mu.Unlock()
-	if r != nil {
-		p.answer(r, a, false)
+		return false
 	}
 }
 
@@ -141,11 +127,16 @@ func (c *pipeConn) Write(_ context.Context, m jsonrpc.Message) error {
 		a := answer{result: m.Result}
 		if m.Error != nil {
 			a.err = &call.ProviderError{Code: codeInternal, Message: m.Error.Error()}
-			if wire, ok := errors.AsType[*jsonrpc.Error](m.Error); ok {
-				a.err = &call.ProviderError{Code: wire.Code, Message: wire.Message, Data: wire.Data}
+			if wire, ok := errors.AsType[*jsonrpc.Error](m.Error); ok && wire.Code != 0 {
+				a.err.Code = wire.Code
 			}
 		}
-		c.p.answerLegacy([]byte(id), &a)
+		c.p.mu.Lock()
+		r := c.p.open[idKey([]byte(id))]
+		c.p.mu.Unlock()
+		if r != nil {
+			c.p.answer(r, &a, false)
+		}
 	case *jsonrpc.Request:
 		if !m.IsCall() { // nothing is asked of a client
 			c.p.notify(m.Method, m.Params)
@@ -163,9 +154,16 @@ func (c *pipeConn) Close() error {
 // SessionID names the session.
 func (c *pipeConn) SessionID() string { return c.id }
 
-// end ends the session, cancels its calls and waits for them.
+// end ends the session, waits for it, and closes a handshake that it has left unanswered.
 func (c *pipeConn) end() {
-	c.p.export.legacy.sessions.drop(c.id)
 	_ = c.ss.Close()
 	_ = c.Close()
+	c.p.mu.Lock()
+	defer c.p.mu.Unlock()
+	for key, r := range c.p.open {
+		if r.handshake {
+			delete(c.p.open, key)
+			c.p.work.Done()
+		}
+	}
 }

@@ -1,6 +1,7 @@
 package endpoint
 
 import (
+	"bytes"
 	"net/http"
 
 	"github.com/ostiary/ostiary/call"
@@ -42,11 +43,15 @@ func (a *answer) append(dst, id []byte, modern bool) []byte {
 	if a.err != nil {
 		return content.AppendError(dst, id, a.err)
 	}
+	dst = a.appendResult(appendResultHead(dst, id), modern)
+	return append(dst, '}')
+}
+
+// appendResultHead writes what comes before a result.
+func appendResultHead(dst, id []byte) []byte {
 	dst = append(dst, `{"jsonrpc":"2.0","id":`...)
 	dst = append(dst, id...)
-	dst = append(dst, `,"result":`...)
-	dst = a.appendResult(dst, modern)
-	return append(dst, '}')
+	return append(dst, `,"result":`...)
 }
 
 // appendResult writes the result alone, on one line.
@@ -59,12 +64,23 @@ func (a *answer) appendResult(dst []byte, modern bool) []byte {
 	}
 	start := len(dst)
 	dst = content.WithOutcome(dst, a.reply.Result, a.reply.Outcome, modern)
-	for i, c := range dst[start:] {
-		if c == '\n' || c == '\r' { // blank space between tokens; in a line or an SSE event it would end the message
-			dst[start+i] = ' '
+	flatten(dst[start:])
+	return dst
+}
+
+// flatten makes valid JSON fit into a line of stdio or an SSE event. A raw line break in valid JSON can only be blank space
+// between tokens, so it may as well be a blank.
+func flatten(b []byte) {
+	for _, end := range [...]byte{'\n', '\r'} {
+		for rest := b; ; {
+			i := bytes.IndexByte(rest, end)
+			if i < 0 {
+				break
+			}
+			rest[i] = ' '
+			rest = rest[i+1:]
 		}
 	}
-	return dst
 }
 
 // overloaded is the outcome of a call beyond the bounds. It is a tool result and no HTTP status: a model can read it and

@@ -11,27 +11,30 @@ import (
 
 var errSessions = errors.New("too many sessions")
 
-// sessions are the legacy sessions of one export: whose they are, what log level they asked for, and when they end. The SDK
-// knows neither bounds nor owners, and its own timeout forgets that a listening client is not idle.
+// sessions are the legacy sessions of one export: whose they are, which calls are open in them, what log level they asked
+// for, and when they end. The SDK knows neither bounds nor owners, and its own timeout forgets that a listening client is
+// not idle.
 type sessions struct {
 	max     int
 	timeout time.Duration
 	now     func() time.Time
-	waiting sync.WaitGroup // a goroutine for each session, and its timer's
+	waiting sync.WaitGroup // a goroutine for each session, and one for each that is being ended
 
 	mu     sync.Mutex // guards what follows
 	byID   map[string]*session
 	closed bool
 }
 
-// session is one of them. Its fields are guarded by sessions.mu.
+// session is one of them. id, ctx and ss do not change; the other fields are guarded by sessions.mu.
 type session struct {
+	id        string
 	ss        *mcp.ServerSession
-	principal string
-	level     string
 	ctx       context.Context // ends with the session
 	cancel    context.CancelFunc
-	refs      int // requests and streams in progress
+	principal string
+	level     string
+	open      map[string]context.CancelFunc // calls, by the key of their id
+	refs      int                           // requests and streams in progress
 	used      time.Time
 	timer     *time.Timer
 }
@@ -58,15 +61,13 @@ func (t *sessions) bind(ss *mcp.ServerSession, principal string) error {
 		}
 		t.dropLocked(old)
 	}
-	s := &session{ss: ss, principal: principal, used: t.now()}
+	s := &session{id: ss.ID(), ss: ss, principal: principal, open: make(map[string]context.CancelFunc), used: t.now()}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
-	t.byID[ss.ID()] = s
+	t.byID[s.id] = s
 	s.timer = time.AfterFunc(t.timeout, func() { t.expire(s) })
 	t.waiting.Go(func() {
 		_ = ss.Wait() // why it ended does not matter
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		t.dropLocked(s)
+		t.drop(s)
 	})
 	return nil
 }
@@ -88,15 +89,21 @@ func (t *sessions) idlestLocked(principal string) *session {
 	return found
 }
 
-// dropLocked forgets a session and ends it. Ending waits for its calls, which dropping cancels, so it has a goroutine.
+// drop forgets a session and ends it and its calls.
+func (t *sessions) drop(s *session) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.dropLocked(s)
+}
+
 func (t *sessions) dropLocked(s *session) {
-	if t.byID[s.ss.ID()] != s {
+	if t.byID[s.id] != s {
 		return
 	}
-	delete(t.byID, s.ss.ID())
+	delete(t.byID, s.id)
 	s.timer.Stop()
 	s.cancel()
-	t.waiting.Go(func() { _ = s.ss.Close() })
+	t.waiting.Go(func() { _ = s.ss.Close() }) // it may wait for writes
 }
 
 func (t *sessions) expire(s *session) {
@@ -107,9 +114,9 @@ func (t *sessions) expire(s *session) {
 	}
 }
 
-// hold keeps a session from expiring while a request or a stream of it goes on. It fails for a session that does not exist
-// and for somebody else's, alike (S-118). end is only called if it succeeds.
-func (t *sessions) hold(id, principal string) (end func(), ok bool) {
+// hold finds a session and keeps it from expiring until release. It fails for one that does not exist and for somebody
+// else's, alike (S-118).
+func (t *sessions) hold(id, principal string) (*session, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s := t.byID[id]
@@ -117,41 +124,48 @@ func (t *sessions) hold(id, principal string) (end func(), ok bool) {
 		return nil, false
 	}
 	s.refs++
-	return func() {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		s.used = t.now()
-		if s.refs--; s.refs == 0 && t.byID[id] == s {
-			s.timer.Reset(t.timeout)
-		}
-	}, true
+	return s, true
 }
 
-// drop ends a session, as its client asked.
-func (t *sessions) drop(id string) {
+func (t *sessions) release(s *session) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if s := t.byID[id]; s != nil {
-		t.dropLocked(s)
+	s.used = t.now()
+	if s.refs--; s.refs == 0 && t.byID[s.id] == s {
+		s.timer.Reset(t.timeout)
 	}
 }
 
-func (t *sessions) setLevel(ss *mcp.ServerSession, level string) {
+// begin opens a call under its id, unless one is open under it (S-001), and says which log level it has.
+func (t *sessions) begin(s *session, key string, cancel context.CancelFunc) (level string, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if s := t.byID[ss.ID()]; s != nil {
-		s.level = level
+	if s.open[key] != nil {
+		return "", false
+	}
+	s.open[key] = cancel
+	return s.level, true
+}
+
+func (t *sessions) end(s *session, key string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(s.open, key)
+}
+
+// cancel ends a call of the session; an id that names none is ignored.
+func (t *sessions) cancel(s *session, key string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if cancel := s.open[key]; cancel != nil {
+		cancel()
 	}
 }
 
-// use is what a call needs of its session: a context that ends with it, and its log level.
-func (t *sessions) use(ss *mcp.ServerSession) (context.Context, string) {
+func (t *sessions) setLevel(s *session, level string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if s := t.byID[ss.ID()]; s != nil {
-		return s.ctx, s.level
-	}
-	return nil, ""
+	s.level = level
 }
 
 // close ends all sessions and waits for it.

@@ -8,6 +8,8 @@ import (
 	"io"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
 	"github.com/ostiary/ostiary/call"
 	"github.com/ostiary/ostiary/internal/mcpwire/content"
 )
@@ -141,8 +143,8 @@ func (p *pipe) take(l line) {
 	case f.Kind == content.Notification && f.Method == noteCancelled:
 		p.cancelled(&f)
 	case f.Kind == content.Notification:
-		if p.legacy != nil && f.Method == "notifications/initialized" {
-			p.legacy.deliver(&f)
+		if p.legacy != nil && f.Method == noteInitialized {
+			p.legacy.deliver(&jsonrpc.Request{Method: f.Method, Params: []byte("{}")})
 		}
 	case f.Kind != content.Request:
 		p.e.log.Debug("a client answered what it was not asked", "principal", p.principal.ID)

@@ -1,6 +1,7 @@
 package endpoint
 
 import (
+	"context"
 	"net/http"
 	"sync"
 	"time"
@@ -21,6 +22,30 @@ var (
 	eventEnd       = "\n\n"
 )
 
+// callStreaming places a call and answers it over HTTP: as one JSON body if it is over soon and has nothing to tell before,
+// else as a stream, whose headers go out early. cancel ends ctx; broken is called when the client can be reached no more.
+func (e *Endpoint) callStreaming(ctx context.Context, cancel, broken context.CancelFunc, x *exchange, c *toolCall) {
+	s := &stream{x: x, keepAlive: e.o.KeepAlive, broken: broken}
+	if !x.streams {
+		a := e.place(ctx, cancel, c)
+		s.finish(&a, c.id)
+		return
+	}
+	if c.progressToken == nil && c.logLevel == "" {
+		s.openAfter(e.o.KeepAlive)
+		a := e.place(ctx, cancel, c)
+		s.finish(&a, c.id)
+		return
+	}
+	box := newMailbox(s.notify)
+	defer box.close()
+	c.post = box.post
+	s.openAfter(streamSoon)
+	a := e.place(ctx, cancel, c)
+	box.close()
+	s.finish(&a, c.id)
+}
+
 // stream is the answer to one call: plain JSON until something makes it an event stream.
 type stream struct {
 	x         *exchange
@@ -32,10 +57,6 @@ type stream struct {
 	done  bool
 	timer *time.Timer
 	rc    *http.ResponseController
-}
-
-func newStream(x *exchange, keepAlive time.Duration, broken func()) *stream {
-	return &stream{x: x, keepAlive: keepAlive, broken: broken}
 }
 
 // openAfter makes it a stream if it is not answered by then, and keeps it alive from there on.
@@ -81,13 +102,13 @@ func (s *stream) finish(a *answer, id []byte) {
 		s.timer.Stop()
 	}
 	if !s.open {
-		s.x.write(a, id, true)
+		s.x.write(a, id)
 		return
 	}
 	buf := getBuffer()
 	defer putBuffer(buf)
 	buf.b = append(buf.b, eventBegin...)
-	buf.b = a.append(buf.b, id, true)
+	buf.b = a.append(buf.b, id, !s.x.legacy)
 	buf.b = append(buf.b, eventEnd...)
 	s.sendLocked(buf.b)
 }
