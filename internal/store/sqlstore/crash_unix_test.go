@@ -109,36 +109,6 @@ func TestF01_KilledAtAnyPoint(t *testing.T) {
 	t.Logf("%d calls acked over %d kills", len(acked), rounds)
 }
 
-// checkCalls compares the records with what was acked and with the open intents.
-func checkCalls(t *testing.T, records []ledger.Record, open []ledger.Intent, acked map[call.ID]string) {
-	t.Helper()
-	intents, outcomes := map[call.ID]int64{}, map[call.ID]bool{}
-	for _, r := range records {
-		switch r.Kind {
-		case ledger.KindCallIntent:
-			intents[r.CallID] = r.Seq
-		case ledger.KindCallOutcome:
-			outcomes[r.CallID] = true
-		}
-	}
-	for id, what := range acked {
-		if intents[id] == 0 || what == "closed" && !outcomes[id] {
-			t.Errorf("%s was acked as %s, but the ledger has intent %t, outcome %t", id, what, intents[id] != 0, outcomes[id])
-		}
-	}
-	for _, in := range open {
-		if outcomes[in.CallID] || intents[in.CallID] != in.Seq {
-			t.Errorf("%s is open at %d, but the ledger has intent %d, outcome %t", in.CallID, in.Seq, intents[in.CallID], outcomes[in.CallID])
-		}
-		delete(intents, in.CallID)
-	}
-	for id := range intents {
-		if !outcomes[id] {
-			t.Errorf("%s has an intent and no outcome, and is not open", id)
-		}
-	}
-}
-
 // runAndKill runs the child for a random while and kills it. It returns what the child said was acked.
 func runAndKill(t *testing.T, dir string) map[call.ID]string {
 	t.Helper()

@@ -132,6 +132,7 @@ func open(ctx context.Context, o Options) (_ *Store, err error) {
 	if err := s.load(ctx); err != nil {
 		return nil, err
 	}
+	s.armCheckpoint() // for what a crash has left without one
 	go s.write()
 	return s, nil
 }

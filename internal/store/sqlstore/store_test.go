@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"testing"
 
+	"github.com/ostiary/ostiary/call"
 	"github.com/ostiary/ostiary/internal/ledger"
 	"github.com/ostiary/ostiary/internal/store"
 	"github.com/ostiary/ostiary/internal/store/storetest"
@@ -70,4 +71,34 @@ func verifyDir(t *testing.T, dir string) (ledger.Report, []ledger.Record) {
 		t.Fatal(report.Bad)
 	}
 	return report, records
+}
+
+// checkCalls compares the records with what was acked and with the open intents.
+func checkCalls(t *testing.T, records []ledger.Record, open []ledger.Intent, acked map[call.ID]string) {
+	t.Helper()
+	intents, outcomes := map[call.ID]int64{}, map[call.ID]bool{}
+	for _, r := range records {
+		switch r.Kind {
+		case ledger.KindCallIntent:
+			intents[r.CallID] = r.Seq
+		case ledger.KindCallOutcome:
+			outcomes[r.CallID] = true
+		}
+	}
+	for id, what := range acked {
+		if intents[id] == 0 || what == "closed" && !outcomes[id] {
+			t.Errorf("%s was acked as %s, but the ledger has intent %t, outcome %t", id, what, intents[id] != 0, outcomes[id])
+		}
+	}
+	for _, in := range open {
+		if outcomes[in.CallID] || intents[in.CallID] != in.Seq {
+			t.Errorf("%s is open at %d, but the ledger has intent %d, outcome %t", in.CallID, in.Seq, intents[in.CallID], outcomes[in.CallID])
+		}
+		delete(intents, in.CallID)
+	}
+	for id := range intents {
+		if !outcomes[id] {
+			t.Errorf("%s has an intent and no outcome, and is not open", id)
+		}
+	}
 }

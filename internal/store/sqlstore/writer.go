@@ -240,11 +240,16 @@ func (s *Store) finish(ran []*op, wrote bool, failure error) {
 		return
 	}
 	s.watchers.signal()
+	s.armCheckpoint()
+	s.flushLog()
+}
+
+// armCheckpoint sees to it that records do not wait for their signature for ever if no others follow.
+func (s *Store) armCheckpoint() {
 	if s.state.chain.Seq > s.signed.seq && !s.checkpointArmed {
 		s.checkpointTimer.Reset(s.o.CheckpointAfter)
 		s.checkpointArmed = true
 	}
-	s.flushLog()
 }
 
 // commit writes what the group has done to the database, and moves the state on.
