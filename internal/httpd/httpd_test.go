@@ -317,3 +317,23 @@ func TestNewRefuses(t *testing.T) {
 		}
 	}
 }
+
+// S-046: a client that goes away while its request is at work is noticed, after the body was read under deadlines.
+func TestDisconnectReachesTheHandler(t *testing.T) {
+	entered, gone := make(chan struct{}), make(chan struct{})
+	s := start(t, Options{Mount: map[string]http.Handler{"/wait": http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.ReadAll(r.Body)
+		close(entered)
+		<-r.Context().Done()
+		close(gone)
+	})}})
+	c := dial(t, s)
+	fmt.Fprintf(c, "POST /wait HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}")
+	<-entered
+	c.Close()
+	select {
+	case <-gone:
+	case <-time.After(5 * time.Second):
+		t.Fatal("the handler did not learn that the client has gone")
+	}
+}

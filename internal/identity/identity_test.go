@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -193,6 +194,30 @@ func TestThrottleIsBounded(t *testing.T) {
 			if len(th.counts) > 5 {
 				t.Fatalf("%d sources", len(th.counts))
 			}
+		}
+	})
+}
+
+// Whatever the header says, only a whole token lets its owner in, and nothing else is a principal.
+func FuzzGuard(f *testing.F) {
+	tokens, err := NewTokens([]Credential{{"alice", aliceToken}})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add("Bearer "+aliceToken, "")
+	f.Add("bearer  "+aliceToken+" ", "a=b")
+	f.Add("Bearer "+aliceToken+","+aliceToken, "access_token=x")
+	f.Fuzz(func(t *testing.T, authorization, query string) {
+		r := &http.Request{Header: http.Header{"Authorization": {authorization}}, URL: &url.URL{RawQuery: query}, RemoteAddr: "192.0.2.1:1"}
+		p, refusal := NewGuard(tokens.Authenticate, nil).Check(r)
+		if refusal != nil {
+			if p.ID != "" || refusal.Status < 400 {
+				t.Fatalf("%+v with %+v", p, refusal)
+			}
+			return
+		}
+		if _, token, _ := strings.Cut(authorization, " "); p.ID != "alice" || strings.Trim(token, " ") != aliceToken {
+			t.Fatalf("%q let %q in", authorization, p.ID)
 		}
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"testing"
 )
 
@@ -76,4 +77,25 @@ func TestR10_5_Perimeter(t *testing.T) {
 			t.Errorf("NewPerimeter(%v) accepted it", bad)
 		}
 	}
+}
+
+// A host that is let through on a loopback listener is a loopback name, however it is spelled; so is an origin, and it is
+// the host's own.
+func FuzzPerimeter(f *testing.F) {
+	p, err := NewPerimeter(PerimeterOptions{})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add("localhost:1", "http://localhost:1")
+	f.Add("[::1]", "null")
+	f.Add("127.0.0.1.evil", "http://127.0.0.1@evil")
+	f.Fuzz(func(t *testing.T, host, origin string) {
+		r := &http.Request{Method: "POST", Host: host, Header: http.Header{"Origin": {origin}}, URL: &url.URL{Path: "/"}}
+		if p.Check(r) != "" {
+			return
+		}
+		if !isLoopback(hostname(host)) || origin != "http://"+host && origin != "https://"+host {
+			t.Fatalf("host %q and origin %q were let through", host, origin)
+		}
+	})
 }

@@ -26,7 +26,7 @@ type toolCall struct {
 // below it is this call's error alone (F-64).
 func (e *Endpoint) place(ctx context.Context, cancel context.CancelFunc, c *toolCall) (a answer) {
 	if !e.enter() {
-		return overloaded()
+		return notPlaced("The gateway is shutting down; nothing was sent. Repeat the call later.")
 	}
 	defer e.running.Done()
 	if !e.slots.take(c.principal.ID) {

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/ostiary/ostiary/call"
@@ -94,6 +95,7 @@ func (e *Endpoint) checkModern(req *request) (m modernMeta, a answer, ok bool) {
 	if err != nil {
 		return m, failure(http.StatusBadRequest, codeInvalidParams, err.Error()), false
 	}
+	e.auditMeta(req, &m.ReservedMeta)
 	if req.header != nil {
 		switch versions := req.header["Mcp-Protocol-Version"]; {
 		case len(versions) == 0:
@@ -214,6 +216,13 @@ func (e *Endpoint) checkName(req *request, name string) (answer, bool) {
 			return e.mismatch(req, "Mcp-Name header does not match params.name"), false
 		}
 		return answer{}, true
+	}
+}
+
+// auditMeta tells which keys of a caller's _meta went no further, because they are the protocol's or ours (S-017).
+func (e *Endpoint) auditMeta(req *request, m *content.ReservedMeta) {
+	if m.StrippedCount > 0 {
+		e.refused("reserved_meta", req.principal.ID, quoted(strings.Join(m.Stripped, " ")))
 	}
 }
 

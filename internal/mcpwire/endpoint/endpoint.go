@@ -55,7 +55,7 @@ type Options struct {
 	MaxBody                   int64         // 4 MiB
 	MaxConcurrent             int           // 256 calls at a time
 	MaxConcurrentPerPrincipal int           // 64 calls at a time
-	MaxSessions               int           // 1024 legacy sessions
+	MaxSessions               int           // 1024 legacy sessions of each export
 	MaxListens                int           // 1024 subscriptions/listen and legacy GET streams
 	SessionTimeout            time.Duration // 30 min without a request or a stream
 	KeepAlive                 time.Duration // 15 s between comments on a quiet stream
@@ -63,8 +63,9 @@ type Options struct {
 	Logger *slog.Logger // discarded if nil
 	Now    func() time.Time
 
-	// OnRefused is told what was refused before it became a call, for the ledger. kind is one word; detail is quoted and
-	// bounded. It must not block.
+	// OnRefused is told what was refused before it became a call, for the ledger. kind is one word of malformed, perimeter,
+	// unauthenticated, header_mismatch, unknown_tool, reserved_meta and overloaded; principal is "" if nobody was
+	// recognised; detail is quoted and bounded. It must not block.
 	OnRefused func(kind, principal, detail string)
 }
 

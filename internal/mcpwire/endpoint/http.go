@@ -52,7 +52,12 @@ func (e *Endpoint) serveHTTP(x *exchange) {
 	// 3. Who (R10.1): before anything of a protocol exists.
 	principal, refusal := e.guard.Check(x.r)
 	if refusal != nil {
-		e.refused("unauthenticated", "", refusal.Reason)
+		// Clients ask without a token first, and a flood of guesses must not become a flood of records.
+		if refusal.Reason == "missing" || refusal.Reason == "throttled" {
+			e.log.Debug("request without a valid credential", "reason", refusal.Reason)
+		} else {
+			e.refused("unauthenticated", "", refusal.Reason)
+		}
 		refusal.Write(x.w)
 		return
 	}

@@ -124,10 +124,11 @@ func (e *Endpoint) prepareLegacy(req *request, level string) (*toolCall, answer,
 	if !ok {
 		return nil, a, false
 	}
-	_, rest, err := content.SplitMeta(content.Member(req.params, "_meta")) // a session has said the rest in its handshake
+	meta, rest, err := content.SplitMeta(content.Member(req.params, "_meta"))
 	if err != nil {
 		return nil, failure(0, codeInvalidParams, err.Error()), false
 	}
+	e.auditMeta(req, &meta)
 	c.meta, c.logLevel = rest, level
 	return c, answer{}, true
 }

@@ -87,8 +87,14 @@ func flatten(b []byte) {
 // wait, while most clients give a 503 to nobody.
 func overloaded() answer {
 	info := call.CodeOverloaded.Info()
+	return notPlaced(info.Meaning + " " + info.Advice)
+}
+
+// notPlaced is the outcome of a call that has not begun; another attempt may.
+func notPlaced(message string) answer {
+	info := call.CodeOverloaded.Info()
 	return answer{reply: &call.Reply{Outcome: call.Outcome{
 		Status: call.Failed, Delivery: call.NotSent, Effect: call.EffectNone,
-		Code: info.Code, Stage: info.Stage, Retry: info.Retry, Message: info.Meaning + " " + info.Advice,
+		Code: info.Code, Stage: info.Stage, Retry: info.Retry, Message: message,
 	}}}
 }

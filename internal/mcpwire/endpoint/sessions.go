@@ -5,8 +5,6 @@ import (
 	"errors"
 	"sync"
 	"time"
-
-	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 var errSessions = errors.New("too many sessions")
@@ -25,10 +23,17 @@ type sessions struct {
 	closed bool
 }
 
+// handle is what a session is to the SDK.
+type handle interface {
+	ID() string
+	Wait() error  // until it has ended
+	Close() error // ends it; may wait
+}
+
 // session is one of them. id, ctx and ss do not change; the other fields are guarded by sessions.mu.
 type session struct {
 	id        string
-	ss        *mcp.ServerSession
+	ss        handle
 	ctx       context.Context // ends with the session
 	cancel    context.CancelFunc
 	principal string
@@ -45,7 +50,7 @@ func newSessions(bound int, timeout time.Duration, now func() time.Time) *sessio
 
 // bind makes a session the principal's. If there are too many, the same principal's longest idle one has to go: a client
 // whose session is gone makes a new one, while clients that never end theirs are common.
-func (t *sessions) bind(ss *mcp.ServerSession, principal string) error {
+func (t *sessions) bind(ss handle, principal string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.closed {
