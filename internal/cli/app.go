@@ -16,6 +16,7 @@ import (
 
 	"github.com/ostiary/ostiary"
 	"github.com/ostiary/ostiary/call"
+	"github.com/ostiary/ostiary/internal/adminapi"
 	"github.com/ostiary/ostiary/internal/config"
 )
 
@@ -30,6 +31,8 @@ type app struct {
 	noInput    bool
 	quiet      bool
 	verbose    bool
+
+	loaded *config.Config // once it was read
 
 	ran bool // a command's own code has begun, so an error is no longer one of usage
 }
@@ -107,6 +110,9 @@ func (a *app) userDir(xdg, below, windows string) string {
 
 // config loads the configuration and says its warnings.
 func (a *app) config() (*config.Config, error) {
+	if a.loaded != nil {
+		return a.loaded, nil
+	}
 	path, err := a.configPath()
 	if err != nil {
 		return nil, err
@@ -121,6 +127,7 @@ func (a *app) config() (*config.Config, error) {
 	if a.verbose {
 		a.warnings(c)
 	}
+	a.loaded = c
 	return c, nil
 }
 
@@ -161,13 +168,19 @@ func (a *app) logger(level slog.Level) *slog.Logger {
 	return slog.New(slog.NewTextHandler(a.err, &slog.HandlerOptions{Level: level}))
 }
 
-// host makes a host on the configuration and the data directory; it is not started.
-func (a *app) host(level slog.Level, change func(*ostiary.Options)) (*ostiary.Host, *config.Config, error) {
+// place finds the configuration and its data directory.
+func (a *app) place() (*config.Config, string, error) {
 	c, err := a.config()
 	if err != nil {
-		return nil, nil, err
+		return nil, "", err
 	}
 	dir, err := a.dataDir(c)
+	return c, dir, err
+}
+
+// host makes a host on the configuration and the data directory; it is not started.
+func (a *app) host(level slog.Level, change func(*ostiary.Options)) (*ostiary.Host, *config.Config, error) {
+	c, dir, err := a.place()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -216,6 +229,17 @@ func (a *app) withHost(ctx context.Context, only []string, fn func(*ostiary.Host
 // withOperations gives fn the gateway that runs on the data directory, or starts what is needed in this process. only
 // limits the latter to some providers; nil: all.
 func (a *app) withOperations(ctx context.Context, only []string, fn func(ostiary.Operations) error) error {
+	_, dir, err := a.place()
+	if err != nil {
+		return err
+	}
+	running, err := adminapi.Dial(ctx, dir)
+	if err == nil {
+		return fn(running)
+	}
+	if !errors.Is(err, adminapi.ErrNotRunning) {
+		return err
+	}
 	return a.withHost(ctx, only, func(h *ostiary.Host, _ *config.Config) error { return fn(h) })
 }
 

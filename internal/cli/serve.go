@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ostiary/ostiary"
 	"github.com/ostiary/ostiary/call"
+	"github.com/ostiary/ostiary/internal/adminapi"
 )
 
 func newServeCommand(a *app) *cobra.Command {
@@ -40,29 +42,49 @@ func (a *app) serve(ctx context.Context) error {
 	if err := h.Start(ctx); err != nil {
 		return startFailure(err)
 	}
-	var ended error
-	status, err := h.Status(ctx)
-	if err != nil {
-		ended = err
-	} else {
-		a.say("%s", readyLine(status))
-		select {
-		case <-ctx.Done():
-		case <-h.Done():
-			ended = fail(call.ExitFailed, "", "the listener has ended by itself")
-		}
-	}
+	ended := a.serveUntil(ctx, h)
 	// The drain has its own bound; closing the providers gets as much again as they may take.
 	stopCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.Server.Drain+stopWithin)
 	defer cancel()
 	if err := h.Stop(stopCtx); err != nil {
 		return errors.Join(ended, fmt.Errorf("stop: %w", err))
 	}
-	if ended == nil && errors.Is(context.Cause(ctx), errInterrupted) {
-		return errInterrupted
-	}
 	return ended
 }
+
+// serveUntil opens the operator's socket, says that the gateway is ready, and waits until a signal or a fault ends it.
+func (a *app) serveUntil(ctx context.Context, h *ostiary.Host) (err error) {
+	_, dir, err := a.place()
+	if err != nil {
+		return err
+	}
+	admin, err := adminapi.Serve(dir, h, a.logger(slog.LevelInfo).With("component", "adminapi"))
+	if err != nil {
+		return err
+	}
+	defer func() {
+		closeCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), adminCloses)
+		defer cancel()
+		_ = admin.Close(closeCtx) // a command that still waits for its answer is cut off; that is no fault of the gateway
+	}()
+	status, err := h.Status(ctx)
+	if err != nil {
+		return err
+	}
+	a.say("%s", readyLine(status))
+	select {
+	case <-h.Done():
+		return fail(call.ExitFailed, "", "the listener has ended by itself")
+	case <-ctx.Done():
+		if errors.Is(context.Cause(ctx), errInterrupted) {
+			return errInterrupted
+		}
+		return nil // terminated: that is how a gateway ends in order
+	}
+}
+
+// adminCloses bounds how long a stop waits for commands that were answered just then.
+const adminCloses = 2 * time.Second
 
 // readyLine is the one line that says what is served: address, providers, tools, exports.
 func readyLine(s ostiary.Status) string {

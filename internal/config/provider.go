@@ -60,6 +60,9 @@ func (l *loader) provider(pkg string, t *node) {
 	p.Interaction = Interaction(s.str("interaction", nil))
 	p.Profile.RelaxedLedger = s.str("ledger", nil) == ledgerRelaxed
 	p.Profile.Limits = s.limits(transport)
+	s.notYet("restart", string(RestartNever))
+	s.notYet("interaction", string(InteractionRefuse))
+	s.notYet("events", string(EventsOff))
 	p.Policy = l.policy(pkg, t, &p.Profile)
 	l.config.Providers = append(l.config.Providers, p)
 }
@@ -273,6 +276,13 @@ func suggestAlias(raw string) string {
 		alias = "t_" + strings.TrimLeft(alias, "_")
 	}
 	return alias
+}
+
+// notYet warns of a value that this version reads and does nothing with. harmless is the one that asks for nothing.
+func (s *section) notYet(name, harmless string) {
+	if n := s.table.child(name); n != nil && n.kind == kindString && n.str != harmless {
+		s.warnAt(name, "docs/LIMITS.md says what this version does not do", "%s has no effect in this version", shownText(n.str))
+	}
 }
 
 func (s *section) events(transport string) Events {
