@@ -82,7 +82,7 @@ func (s *Session) list(ctx context.Context) (provider.Listing, error) {
 		case errors.Is(err, errStaleCursor) && !refetched: // S-083
 			refetched = true
 		case err != nil && s.changes.Load() != before && ctx.Err() != nil:
-			return provider.Listing{}, fmt.Errorf("%w: %w", errUnstable, context.Cause(ctx))
+			return provider.Listing{}, fmt.Errorf("%w: %w", errUnstable, ctx.Err())
 		case err != nil:
 			return provider.Listing{}, err
 		case s.changes.Load() == before:
@@ -93,7 +93,7 @@ func (s *Session) list(ctx context.Context) (provider.Listing, error) {
 		case <-t.C:
 		case <-ctx.Done():
 			t.Stop()
-			return provider.Listing{}, fmt.Errorf("%w: %w", errUnstable, context.Cause(ctx))
+			return provider.Listing{}, fmt.Errorf("%w: %w", errUnstable, ctx.Err())
 		case <-s.done:
 			t.Stop()
 			return provider.Listing{}, s.Err()
@@ -147,8 +147,6 @@ func (s *Session) page(ctx context.Context, cursor *string) ([]byte, error) {
 		OnNotification: s.streamed(nil),
 	})
 	switch {
-	case err != nil && ctx.Err() != nil:
-		return nil, fmt.Errorf("tools/list: %w", context.Cause(ctx))
 	case err != nil:
 		return nil, fmt.Errorf("tools/list: %w", err)
 	case resp.Error != nil && cursor != nil && resp.Error.Code == codeInvalidParams:

@@ -47,7 +47,7 @@ func (s *Session) listen(ctx context.Context) error {
 	case err := <-first:
 		return err
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return ctx.Err()
 	case <-s.carrier.Done():
 		return s.carrier.Err()
 	}
@@ -206,7 +206,7 @@ func (s *Session) listenLegacy(ctx context.Context) error {
 	case <-settled:
 	case <-grace.C:
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return ctx.Err()
 	}
 	return nil
 }

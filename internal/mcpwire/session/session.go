@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
@@ -202,6 +203,9 @@ func (s *Session) explain(ctx context.Context, doing string, err error) error {
 	default:
 	}
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		if cause := context.Cause(ctx); cause != ctx.Err() {
+			err = fmt.Errorf("%w (%w)", cause, err)
+		}
 		return &Failure{Doing: doing, Err: err, Advice: "the server did not answer in time; raise timeout_seconds if it is only slow to start"}
 	}
 	if f, ok := errors.AsType[*Failure](err); ok {
