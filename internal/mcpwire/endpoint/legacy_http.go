@@ -69,8 +69,6 @@ func (e *Endpoint) callLegacy(x *exchange, s *session, f *content.Frame) {
 		x.write(&a, f.ID)
 		return
 	}
-	e.requests.give() // the bound on requests at work is for short ones; calls have their own
-	defer e.requests.n.Add(1)
 	e.callStreaming(ctx, cancel, func() {}, x, c)
 }
 

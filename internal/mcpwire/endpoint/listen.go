@@ -69,8 +69,7 @@ func (e *Endpoint) listenHTTP(x *exchange, req *request) {
 		return
 	}
 	defer e.running.Done()
-	e.requests.give() // it is no request at work any more, but the deferred give of the caller will come
-	defer e.requests.n.Add(1)
+	defer e.requests.lend()()
 
 	id := bytes.Clone(req.id)
 	*req = request{}

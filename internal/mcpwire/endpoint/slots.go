@@ -23,6 +23,13 @@ func (g *gauge) take() bool {
 
 func (g *gauge) give() { g.n.Add(-1) }
 
+// lend gives a place back until the returned function takes it again, whatever the bound: for a request that has become
+// something with a bound of its own.
+func (g *gauge) lend() (back func()) {
+	g.n.Add(-1)
+	return func() { g.n.Add(1) }
+}
+
 // slots bounds running calls, in all and for each principal, so that one caller cannot starve the others (F-46). A call
 // beyond the bound is refused as overloaded, not queued: the caller knows best whether to wait.
 type slots struct {

@@ -25,6 +25,7 @@ var (
 // callStreaming places a call and answers it over HTTP: as one JSON body if it is over soon and has nothing to tell before,
 // else as a stream, whose headers go out early. cancel ends ctx; broken is called when the client can be reached no more.
 func (e *Endpoint) callStreaming(ctx context.Context, cancel, broken context.CancelFunc, x *exchange, c *toolCall) {
+	defer e.requests.lend()()
 	s := &stream{x: x, keepAlive: e.o.KeepAlive, broken: broken}
 	if !x.streams {
 		a := e.place(ctx, cancel, c)
