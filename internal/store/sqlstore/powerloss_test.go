@@ -22,9 +22,11 @@ import (
 // power goes, the next start finds a beginning of the ledger: whole transactions, in order, up to the last one that the
 // disk has whole, with exactly those intents open that have no outcome in it.
 func TestF03_ChainVerifiesAfterAnyCrashPoint(t *testing.T) {
+	empty := fill(t, 0)
 	rapid.Check(t, func(rt *rapid.T) {
 		base := t.TempDir()
 		dir := filepath.Join(base, "live")
+		must(rt, os.CopyFS(dir, os.DirFS(empty)))
 		quiet := slog.New(slog.DiscardHandler)
 		s, err := Open(t.Context(), Options{Dir: dir, Logger: quiet, CheckpointEvery: rapid.Int64Range(1, 9).Draw(rt, "every"), RelaxedDelay: time.Millisecond})
 		if err != nil {
