@@ -142,6 +142,17 @@ func (g *addressGuard) dial(ctx context.Context, network, address string) (net.C
 	return &sentConn{Conn: conn}, nil
 }
 
+// endingWith makes a dial end with life too. net/http lets a dial outlive the request that asked for it, in case another
+// can use the connection.
+func endingWith(life context.Context, dial func(context.Context, string, string) (net.Conn, error)) func(context.Context, string, string) (net.Conn, error) {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(life, cancel)()
+		return dial(ctx, network, address)
+	}
+}
+
 func (g *addressGuard) check(network, resolved string, onLoopback bool) error {
 	ap, err := netip.ParseAddrPort(resolved)
 	if err != nil {

@@ -101,8 +101,9 @@ type HTTPCarrier struct {
 	closed        bool
 	lastViolation string
 
-	wg   sync.WaitGroup // flights and drains
-	done chan struct{}
+	wg       sync.WaitGroup // flights and drains
+	endDials context.CancelFunc
+	done     chan struct{}
 }
 
 var _ Carrier = (*HTTPCarrier)(nil)
@@ -125,6 +126,7 @@ func NewHTTP(o HTTPOptions) (*HTTPCarrier, error) {
 	if err != nil {
 		return nil, fmt.Errorf("http provider: %w", err)
 	}
+	life, end := context.WithCancel(context.Background())
 	guard := newAddressGuard(loopbackHost(u.Hostname()), o.AllowPrivateNet, o.DialTimeout, o.resolver)
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
@@ -135,7 +137,7 @@ func NewHTTP(o HTTPOptions) (*HTTPCarrier, error) {
 		base: base,
 		transport: &http.Transport{
 			Proxy:                  nil, // no ambient proxy, whatever the environment says (F-44)
-			DialContext:            guard.dial,
+			DialContext:            endingWith(life, guard.dial),
 			TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: o.RootCAs, Time: o.Now},
 			TLSHandshakeTimeout:    o.DialTimeout,
 			DisableCompression:     true,
@@ -147,8 +149,9 @@ func NewHTTP(o HTTPOptions) (*HTTPCarrier, error) {
 			ReadBufferSize:         16 << 10,
 			Protocols:              protocols,
 		},
-		flights: map[*flight]struct{}{},
-		done:    make(chan struct{}),
+		flights:  map[*flight]struct{}{},
+		endDials: end,
+		done:     make(chan struct{}),
 	}
 	c.session.Store(&httpSession{})
 	return c, nil
@@ -277,6 +280,7 @@ func (c *HTTPCarrier) Close(ctx context.Context) error {
 	}
 	c.mu.Unlock()
 	if first {
+		c.endDials()
 		close(c.done)
 	}
 	settled := make(chan struct{})

@@ -126,10 +126,10 @@ func refused(resp *http.Response, body []byte) *Fault {
 
 // accepted reads the status of a message that has no answer.
 func (x *flight) accepted(resp *http.Response) error {
-	b, err := x.readPrefix(resp)
 	if resp.StatusCode >= 200 && resp.StatusCode < 300 {
-		return nil // whatever follows an acceptance means nothing
+		return resp.Body.Close() // whatever follows an acceptance means nothing
 	}
+	b, err := x.readPrefix(resp)
 	if err != nil && x.ctx.Err() != nil {
 		return err
 	}

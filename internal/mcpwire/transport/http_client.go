@@ -19,22 +19,31 @@ const gatewayError = -31500
 
 // Caught keeps the fault of the last request that went through [HTTPCarrier.HTTPClient] with its context, which the SDK
 // would flatten to text.
-type Caught struct{ fault error }
+type Caught struct {
+	mu    sync.Mutex
+	fault error
+}
 
 type caughtKey struct{}
 
-// CatchFault returns a context under which the guarded client leaves its last fault. It is for one request at a time.
+// CatchFault returns a context under which the guarded client leaves its last fault.
 func CatchFault(ctx context.Context) (context.Context, *Caught) {
 	c := new(Caught)
 	return context.WithValue(ctx, caughtKey{}, c), c
 }
 
 // Err is the fault: a [*Fault], a context's error, or nil. It may be read when the request has returned.
-func (c *Caught) Err() error { return c.fault }
+func (c *Caught) Err() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.fault
+}
 
 func catch(ctx context.Context, err error) {
 	if c, ok := ctx.Value(caughtKey{}).(*Caught); ok {
+		c.mu.Lock()
 		c.fault = err
+		c.mu.Unlock()
 	}
 }
 

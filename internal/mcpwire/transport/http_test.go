@@ -525,3 +525,83 @@ func TestHTTP_CloseEndsOpenCalls(t *testing.T) {
 		t.Errorf("got %v, delivery %v", f, d.State())
 	}
 }
+
+// F-18 for HTTP: a peer that never reads holds a large request up to its deadline and no longer. Part of it has left.
+func TestHTTP_PeerNeverReads(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	ctx, cancel := context.WithCancel(testContext(t))
+	held := make(chan struct{})
+	go func() {
+		defer close(held)
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		_, _ = conn.Read(make([]byte, 1))
+		cancel()
+		<-t.Context().Done() // and never reads on; the test's context ends before its cleanup
+	}()
+	t.Cleanup(func() { <-held })
+	var d Delivery
+	r := modernRequest(&d)
+	r.Params = []byte(`{"x":"` + strings.Repeat("x", 16<<20) + `"}`)
+	_, err = newCarrier(t, HTTPOptions{URL: "http://" + l.Addr().String()}).Do(ctx, r)
+	if !errors.Is(err, context.Canceled) || d.State() != call.DeliveryUnknown {
+		t.Errorf("got %v, delivery %v", err, d.State())
+	}
+}
+
+// A kept connection that the provider has closed meanwhile is no reason for a call to fail.
+func TestHTTP_IdleConnectionClosedByPeer(t *testing.T) {
+	var conns atomic.Int32
+	url := rawServer(t, func(conn net.Conn, _ *http.Request, _ string) {
+		conns.Add(1)
+		io.WriteString(conn, jsonResponse(okResult)) // and no word that the connection ends
+	})
+	c := newCarrier(t, HTTPOptions{URL: url})
+	for range 5 {
+		if _, err := c.Do(testContext(t), modernRequest(nil)); err != nil {
+			f := wantFault(t, err)
+			if f.Code != call.CodeProviderLost { // the request met the close on the wire
+				t.Errorf("got %v", f)
+			}
+		}
+		time.Sleep(5 * time.Millisecond) // let the close arrive
+	}
+	if conns.Load() < 4 {
+		t.Errorf("%d connections", conns.Load())
+	}
+}
+
+// An event stream's connection is used again once the stream has ended after its answer.
+func TestHTTP_StreamConnectionIsReused(t *testing.T) {
+	var conns sync.Map
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		conns.Store(r.RemoteAddr, true)
+		w.Header().Set("Content-Type", "text/event-stream")
+		io.WriteString(w, "data: "+okResult+"\n\n")
+		w.(http.Flusher).Flush()
+	}))
+	defer srv.Close()
+	c := newCarrier(t, HTTPOptions{URL: srv.URL})
+	for range 5 {
+		ctx, cancel := context.WithCancel(testContext(t))
+		if _, err := c.Do(ctx, modernRequest(nil)); err != nil {
+			t.Fatal(err)
+		}
+		cancel()
+		for c.Stats().Open > 0 {
+			runtime.Gosched()
+		}
+	}
+	n := 0
+	conns.Range(func(any, any) bool { n++; return true })
+	if n != 1 {
+		t.Errorf("%d connections for 5 calls", n)
+	}
+}

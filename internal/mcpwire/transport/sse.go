@@ -15,6 +15,9 @@ var (
 
 const sseChunk = 16 << 10
 
+// fieldName is what a line may have beside a value of the largest size.
+const fieldName = 16
+
 // keptBuffer is the largest buffer that goes back to a pool: one large message must not keep its memory for ever.
 const keptBuffer = 256 << 10
 
@@ -185,12 +188,15 @@ func (e *eventReader) line() (start, end int, err error) {
 			}
 			if n >= 0 {
 				start, end = e.pos, e.pos+e.seen+n
+				if int64(end-start) > e.maxEvent+fieldName {
+					return 0, 0, errEventTooLarge
+				}
 				e.pos, e.seen, e.began = end+1, 0, true
 				return start, end, nil
 			}
 			e.seen += len(rest)
 		}
-		if int64(e.seen) > e.maxEvent+16 {
+		if int64(e.seen) > e.maxEvent+fieldName {
 			return 0, 0, errEventTooLarge
 		}
 		if err := e.fill(); err != nil {
