@@ -24,7 +24,7 @@ func (b bearerTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 func TestSDKClient(t *testing.T) {
 	for _, revision := range revisions {
 		t.Run(revision, func(t *testing.T) {
-			cancelled := make(chan struct{})
+			started, cancelled := make(chan struct{}), make(chan struct{})
 			f := serve(t, func(ctx context.Context, r call.Request) call.Reply {
 				switch string(r.Arguments) {
 				case `{"do":"progress"}`:
@@ -32,6 +32,7 @@ func TestSDKClient(t *testing.T) {
 						r.Progress(call.Progress{Progress: []byte(p), Total: []byte("3"), Message: "step"})
 					}
 				case `{"do":"hang"}`:
+					close(started)
 					<-ctx.Done()
 					close(cancelled)
 				}
@@ -77,7 +78,7 @@ func TestSDKClient(t *testing.T) {
 			}
 			hangCtx, cancel := context.WithCancel(ctx)
 			go func() {
-				time.Sleep(50 * time.Millisecond)
+				<-started
 				cancel()
 			}()
 			if _, err := cs.CallTool(hangCtx, &mcp.CallToolParams{Name: "echo", Arguments: map[string]any{"do": "hang"}}); err == nil {

@@ -113,18 +113,19 @@ func TestS046_DisconnectCancels(t *testing.T) {
 	})
 	for name, meta := range map[string]string{"plain": "", "streamed": `"progressToken":1`} {
 		ctx, cancel := context.WithCancel(t.Context())
-		gone := make(chan struct{})
+		gone, begun := make(chan struct{}), make(chan struct{})
 		go func() {
 			defer close(gone)
-			r, _ := httpPost(ctx, f, modernBody("1", "tools/call", `"name":"echo"`, meta), modernHeaders("tools/call", "echo"))
-			if r != nil {
+			r, err := httpPost(ctx, f, modernBody("1", "tools/call", `"name":"echo"`, meta), modernHeaders("tools/call", "echo"))
+			if err == nil {
+				close(begun) // the headers are here
 				<-ctx.Done()
 				r.Body.Close()
 			}
 		}()
 		<-started
 		if name == "streamed" {
-			time.Sleep(2 * streamSoon) // so that the stream has begun
+			<-begun
 		}
 		begin := time.Now()
 		cancel()
