@@ -34,7 +34,8 @@ type Store interface {
 	// Update runs fn in a transaction and returns when it is on disk. Waiting updates are grouped into one commit. fn may
 	// run twice and must have no effect but through its Tx; it must not keep it, and must not block. An error of fn is
 	// returned as it is and nothing of this fn is written; a failure of the store is ErrUnavailable, wrapped. When ctx
-	// ends first, its error is returned, and whether fn was committed is not known.
+	// ends first, its error is returned, and whether fn was committed is not known. A disk that does not answer is
+	// ErrUnavailable after a bound (F-50); then, too, it is not known of the fn that was being committed.
 	Update(ctx context.Context, fn func(Tx) error) error
 
 	// Enqueue hands fn over to be committed soon, in order with all other updates, and returns without waiting for the
@@ -48,8 +49,8 @@ type Store interface {
 	// Healthy is nil, or wraps ErrUnavailable with the cause.
 	Healthy() error
 
-	// Watch returns a channel that is signalled (capacity 1, coalesced) after each commit, until ctx ends. The signal is
-	// a hint; the rows are the truth.
+	// Watch returns a channel that is signalled (capacity 1, coalesced) after each commit, until ctx ends; then it is
+	// closed. The signal is a hint; the rows are the truth.
 	Watch(ctx context.Context) <-chan struct{}
 
 	// Close commits what is queued, writes a last checkpoint and lets go of the data directory. It is safe to call twice.

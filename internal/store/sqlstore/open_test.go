@@ -105,6 +105,27 @@ func TestReadOnlyBesideAWriter(t *testing.T) {
 	}
 }
 
+// What a killed gateway leaves can be read before another start has put it in order.
+func TestReadOnlyAfterACrash(t *testing.T) {
+	dir := t.TempDir()
+	s := openTest(t, Options{Dir: dir})
+	for i := range 5 {
+		if err := s.Update(t.Context(), storetest.OpenCall(benchID(int64(i)))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	crashed := filepath.Join(t.TempDir(), "crashed")
+	if err := os.CopyFS(crashed, os.DirFS(dir)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(crashed, dbFile+"-shm")); err != nil {
+		t.Fatal(err)
+	}
+	if report, _ := verifyDir(t, crashed); report.Last != 5 {
+		t.Errorf("got %+v, want five records", report)
+	}
+}
+
 // A record waits for its signature no longer than CheckpointAfter, even when no other follows.
 func TestCheckpointAfterAWhile(t *testing.T) {
 	s := openTest(t, Options{Dir: t.TempDir(), CheckpointAfter: time.Millisecond})
