@@ -30,7 +30,7 @@ func (s *Session) SetTools(tools []*call.Descriptor) {
 	set := make(toolSet, len(tools))
 	for _, t := range tools {
 		headers := t.Headers
-		if headers == nil && s.http != nil && s.negotiated.Modern {
+		if headers == nil && s.http != nil && s.agreed().Modern {
 			var err error
 			if headers, err = content.ParamHeaders(t.InputSchema); err != nil {
 				continue // it was left out of the listing, and is not callable round the back (R1.7)
@@ -100,7 +100,7 @@ func (s *Session) Call(ctx context.Context, c Call) call.Answer {
 		return s.unanswered(ctx, &r, err)
 	}
 	r.Delivery.Confirmed()
-	a := content.CallAnswer(resp.Result, resp.Error, s.negotiated.Modern)
+	a := content.CallAnswer(resp.Result, resp.Error, s.agreed().Modern)
 	a.Delivery = call.Confirmed
 	a.Contract = s.contract
 	if resp.HTTPStatus >= 400 {
@@ -125,9 +125,9 @@ func (s *Session) appendCall(dst []byte, c *Call, id string) []byte {
 	if c.Log != nil {
 		m.logLevel = c.LogLevel
 	}
-	if s.negotiated.Modern || m.token != "" || c.Meta != nil {
+	if s.agreed().Modern || m.token != "" || c.Meta != nil {
 		dst = append(dst, `,"_meta":`...)
-		dst = s.appendMeta(dst, s.negotiated.Modern, m)
+		dst = s.appendMeta(dst, s.agreed().Modern, m)
 	}
 	return append(dst, '}')
 }
@@ -168,7 +168,7 @@ const cancelNotice = 2 * time.Second
 // tellCancelled sends the one notification that ends a request at the server. On modern HTTP the end of the stream has
 // said so already, and nothing is sent (R1.8).
 func (s *Session) tellCancelled(id, reason string) {
-	if s.http != nil && s.negotiated.Modern {
+	if s.http != nil && s.agreed().Modern {
 		return
 	}
 	params := content.NewObject(nil).String("requestId", id).String("reason", reason).End()

@@ -369,11 +369,11 @@ func TestF13_Killed(t *testing.T) {
 func TestF18_BlockedPipe(t *testing.T) {
 	t.Parallel()
 	s := mustOpen(t, "discover=modern", "stop-reading", "ok")
-	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
-	defer cancel()
 	stop := make(chan struct{})
-	go func() { s.Call(ctx, Call{Tool: descriptor("stop-reading")}); close(stop) }()
+	go func() { s.Call(t.Context(), Call{Tool: descriptor("stop-reading")}); close(stop) }()
 	eventually(t, "the server sleeps", func() bool { return slices.Contains(received(s), "tools/call") })
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
 	big := []byte(`{"a":"` + strings.Repeat("x", 1<<20) + `"}`)
 	answers := make(chan call.Answer, 4)
 	for range 4 {
@@ -390,9 +390,9 @@ func TestF18_BlockedPipe(t *testing.T) {
 	if deliveries[call.DeliveryUnknown] != 1 || deliveries[call.NotSent] != 3 {
 		t.Errorf("got %v", deliveries)
 	}
-	<-stop
 	began := time.Now()
 	s.Close(t.Context())
+	<-stop
 	if took := time.Since(began); took > 4*time.Second {
 		t.Errorf("close took %s", took)
 	}

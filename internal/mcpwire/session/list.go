@@ -63,9 +63,15 @@ func digestOf(l provider.Listing) [32]byte {
 
 // List reads the whole tool list, complete and stable, or fails (R2.2).
 func (s *Session) List(ctx context.Context) (provider.Listing, error) {
+	if _, again := s.listed.get(); !again {
+		select {
+		case <-s.changed: // what was announced before the first listing is in it
+		default:
+		}
+	}
 	l, err := s.list(ctx)
 	if err != nil {
-		return provider.Listing{}, s.explain(ctx, "list", err)
+		return provider.Listing{}, s.explain(ctx, err)
 	}
 	s.listed.setOnce(digestOf(l))
 	return l, nil
@@ -163,7 +169,7 @@ func (s *Session) page(ctx context.Context, cursor *string) ([]byte, error) {
 }
 
 func (s *Session) declaresTools() bool {
-	return content.IsObject(content.Member(s.negotiated.Capabilities, "tools"))
+	return content.IsObject(content.Member(s.agreed().Capabilities, "tools"))
 }
 
 // takeTools adds one page. On modern HTTP a tool whose header annotations are illegal is left out (R1.7, S-042).
@@ -176,7 +182,7 @@ func (s *Session) takeTools(l *provider.Listing, result []byte) error {
 		if !content.IsObject(tool) {
 			return fmt.Errorf("tools/list: tool %d is not an object", len(l.Tools)+1)
 		}
-		if s.http != nil && s.negotiated.Modern {
+		if s.http != nil && s.agreed().Modern {
 			if _, err := content.ParamHeaders(content.Member(tool, "inputSchema")); err != nil {
 				if len(l.Warnings) < maxToolWarnings {
 					name, _ := content.String(content.Member(tool, "name"))

@@ -23,6 +23,7 @@ type listener struct {
 	id    string     // of the subscription that is open; "" : none
 	acked bool
 	onAck func(error)
+	end   context.CancelFunc
 }
 
 const (
@@ -35,10 +36,10 @@ const (
 // listen begins to hear changes before the first tools/list (R2.2). A server that does not declare that it announces them
 // is not asked to; one that does must acknowledge.
 func (s *Session) listen(ctx context.Context) error {
-	if !s.negotiated.ToolChanges {
+	if !s.agreed().ToolChanges {
 		return nil
 	}
-	if !s.negotiated.Modern {
+	if !s.agreed().Modern {
 		return s.listenLegacy(ctx)
 	}
 	first := make(chan error, 1)
@@ -98,11 +99,11 @@ func (s *Session) pause(d time.Duration) bool {
 func (s *Session) subscribe(onAck func(error)) error {
 	id := s.newID()
 	l := &s.listening
-	l.mu.Lock()
-	l.id, l.acked, l.onAck = id, false, onAck
-	l.mu.Unlock()
 	ctx, cancel := context.WithCancel(s.life)
 	defer cancel()
+	l.mu.Lock()
+	l.id, l.acked, l.onAck, l.end = id, false, onAck, cancel
+	l.mu.Unlock()
 	resp, err := s.carrier.Do(ctx, &transport.Request{
 		ID: id, Method: "subscriptions/listen", Header: s.header("subscriptions/listen", ""),
 		Params:         s.params([]byte(`"notifications":{"toolsListChanged":true}`)),
@@ -122,7 +123,7 @@ func (s *Session) subscribe(onAck func(error)) error {
 		err = errors.New("subscriptions/listen: ended by the server")
 	}
 	if !acked {
-		onAck(&Failure{Doing: "listen", Err: err,
+		onAck(&Failure{Err: err,
 			Advice: "the server declares that it announces tool changes and does not let them be heard; report this to its author"})
 	}
 	return err
@@ -160,7 +161,7 @@ func (s *Session) acknowledged(params []byte) {
 		return
 	}
 	if !granted {
-		onAck(&Failure{Doing: "listen", Err: errors.New("the server acknowledges the subscription without tool changes, which it declares"),
+		onAck(&Failure{Err: errors.New("the server acknowledges the subscription without tool changes, which it declares"),
 			Advice: "report this to the server's author"})
 		return
 	}
@@ -168,10 +169,22 @@ func (s *Session) acknowledged(params []byte) {
 	onAck(nil)
 }
 
+// subscriptionCancelled ends a subscription that the server says it has torn down, whether or not it also answers the
+// request. Of anything else a server's cancellation means nothing (S-062).
+func (s *Session) subscriptionCancelled(params []byte) {
+	id, ok := content.String(content.Member(params, "requestId"))
+	l := &s.listening
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if ok && id == l.id && l.end != nil {
+		l.end()
+	}
+}
+
 // toolsChanged handles notifications/tools/list_changed. In the modern era only a subscription of ours that has been
 // acknowledged can bring it.
 func (s *Session) toolsChanged(params []byte) {
-	if s.negotiated.Modern && (!s.subscribed(params) || !s.listening.heard.Load()) {
+	if s.agreed().Modern && (!s.subscribed(params) || !s.listening.heard.Load()) {
 		s.violation("tool change for a subscription that is not open")
 		return
 	}
@@ -269,5 +282,5 @@ func (s *Session) compareListing() {
 
 // gone says whether a fault means that the legacy session has ended at the server: no later request will be taken.
 func (s *Session) gone(f *transport.Fault) bool {
-	return s.http != nil && !s.negotiated.Modern && f.HTTPStatus == http.StatusNotFound && f.Code == call.CodeProviderRefused
+	return s.http != nil && !s.agreed().Modern && f.HTTPStatus == http.StatusNotFound && f.Code == call.CodeProviderRefused
 }

@@ -93,7 +93,7 @@ func (s *Session) params(members []byte) []byte {
 }
 
 // isModern is true before the era is known, because the probe is a modern request.
-func (s *Session) isModern() bool { return s.negotiated.Revision == "" || s.negotiated.Modern }
+func (s *Session) isModern() bool { return s.agreed().Revision == "" || s.agreed().Modern }
 
 // header is what one request adds on HTTP; nil on stdio. Keys are in Go's canonical form.
 func (s *Session) header(method, name string) http.Header {

@@ -44,7 +44,7 @@ func (s *Session) negotiate(ctx context.Context) error {
 	case slices.Contains(legacyRevisions, pin):
 		return s.initialize(ctx, pin)
 	default:
-		return &Failure{Doing: "negotiate", Err: fmt.Errorf("protocol %q is not known", pin), Ours: allRevisions(),
+		return &Failure{Err: fmt.Errorf("protocol %q is not known", pin), Ours: allRevisions(),
 			Advice: "use auto, " + strings.Join(allRevisions(), ", ")}
 	}
 	v := s.probe(ctx)
@@ -126,10 +126,11 @@ func (s *Session) judgeHTTP(resp transport.Response, err error) verdict {
 			rpc = frame.Error
 		}
 	}
+	legacyStatus := status == http.StatusBadRequest || status == http.StatusNotFound || status == http.StatusMethodNotAllowed
 	switch {
-	case rpc != nil && isModernError(rpc.Code) && (status == http.StatusOK || status >= 400 && status < 500):
+	case rpc != nil && isModernError(rpc.Code) && (legacyStatus || status == http.StatusOK):
 		return s.judgeError(rpc)
-	case status == http.StatusBadRequest, status == http.StatusNotFound, status == http.StatusMethodNotAllowed:
+	case legacyStatus:
 		return verdict{offer: legacyRevisions[0]}
 	case err == nil && status == http.StatusOK && rpc.Code != codeInternalError:
 		return verdict{offer: legacyRevisions[0]}
@@ -151,7 +152,7 @@ func (s *Session) judgeError(e *call.ProviderError) verdict {
 		return verdict{offer: legacyRevisions[0]}
 	}
 	if e.Code != codeUnsupportedRevision {
-		return verdict{err: &Failure{Doing: "negotiate", Err: fmt.Errorf("the server is modern and refuses server/discover with error %d", e.Code),
+		return verdict{err: &Failure{Err: fmt.Errorf("the server is modern and refuses server/discover with error %d", e.Code),
 			Advice: "report this to the server's author"}}
 	}
 	theirs, _ := revisionList(content.Member(e.Data, "supported"))
@@ -165,7 +166,7 @@ func (s *Session) judgeResult(result []byte, stdio bool) verdict {
 		if stdio {
 			return verdict{offer: legacyRevisions[0]} // no DiscoverResult, so not modern (R1.4)
 		}
-		return verdict{err: &Failure{Doing: "negotiate", Err: errors.New("the result of server/discover has no supportedVersions"),
+		return verdict{err: &Failure{Err: errors.New("the result of server/discover has no supportedVersions"),
 			Advice: `if the server only speaks an older revision, set protocol = "2025-11-25"`}}
 	}
 	if slices.Contains(theirs, modernRevisions[0]) {
@@ -196,7 +197,7 @@ func (s *Session) noCommon(theirs []string, why string) error {
 		said = strings.Join(theirs, ", ")
 	}
 	f := &Failure{
-		Doing: "negotiate", Ours: ours, Theirs: theirs,
+		Ours: ours, Theirs: theirs,
 		Err: fmt.Errorf("%s: ours %s; the server's %s", why, strings.Join(ours, ", "), said),
 	}
 	if s.opts.Protocol != "auto" {
@@ -238,7 +239,7 @@ func printable(s string, limit int) string {
 func (s *Session) beModern(result []byte) error {
 	caps := content.Member(result, "capabilities")
 	if caps != nil && !content.IsObject(caps) {
-		return &Failure{Doing: "negotiate", Err: errors.New("the server's capabilities are not an object")}
+		return &Failure{Err: errors.New("the server's capabilities are not an object")}
 	}
 	info := content.Member(content.Member(result, "_meta"), "io.modelcontextprotocol/serverInfo")
 	s.agree(modernRevisions[0], true, caps, info, content.Member(result, "instructions"))
@@ -256,7 +257,7 @@ func (s *Session) agree(revision string, modern bool, caps, info, instructions [
 	}
 	s.logging = content.IsObject(content.Member(caps, "logging"))
 	s.contract = s.opts.ToolContract && isContractV1(content.Member(content.Member(caps, "extensions"), toolContract))
-	s.negotiated = n
+	s.negotiated.Store(&n)
 }
 
 // toolContract names the extension; both sides' settings must be strictly {"version": 1} (R4.1).

@@ -19,7 +19,7 @@ func (s *Session) streamed(p *pump) func(string, []byte) {
 		return nil
 	}
 	return func(method string, params []byte) {
-		if s.negotiated.Modern && method == "notifications/tools/list_changed" {
+		if s.agreed().Modern && method == "notifications/tools/list_changed" {
 			s.violation("tool change on the stream of another request")
 			return
 		}
@@ -29,6 +29,7 @@ func (s *Session) streamed(p *pump) func(string, []byte) {
 
 // take routes one notification; p is the call whose own stream carried it, if it was one.
 func (s *Session) take(p *pump, method string, params []byte) {
+	<-s.dialed
 	s.notifications.Add(1)
 	switch method {
 	case "notifications/tools/list_changed":
@@ -41,7 +42,7 @@ func (s *Session) take(p *pump, method string, params []byte) {
 		s.logMessage(p, params)
 		s.tap(method, params)
 	case "notifications/cancelled":
-		// Of a subscription, which its answer ends as well; of anything else it means nothing (S-062).
+		s.subscriptionCancelled(params)
 	default:
 		s.tap(method, params)
 	}
@@ -60,6 +61,7 @@ const maxReplies = 16
 // is told of everything else that it is not there: nothing else was declared (R1.8, R14.1). A modern server may not ask
 // at all, and the carrier has counted that it did (S-022, S-049).
 func (s *Session) reverseRequest(id []byte, method string, _ []byte) {
+	<-s.dialed
 	if s.http == nil || s.isModern() {
 		return
 	}
@@ -113,7 +115,7 @@ func (s *Session) logMessage(p *pump, params []byte) {
 	if p == nil && s.http == nil {
 		// The pipe does not say whose message it is. It is given to a call only if it can be no other's.
 		p = s.calls.onlyLogger()
-		if p != nil && !s.negotiated.Modern && s.open.Load() != 1 {
+		if p != nil && !s.agreed().Modern && s.open.Load() != 1 {
 			p = nil
 		}
 	}

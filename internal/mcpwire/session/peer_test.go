@@ -321,6 +321,9 @@ func (p *peer) call(f content.Frame) {
 	case "end-listen":
 		p.result([]byte(p.listen), `"resultType":"complete"`)
 		text("done")
+	case "cancel-listen":
+		p.say(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":` + p.listen + `}}`)
+		text("done")
 	case "ask": // requests of the server
 		p.say(`{"jsonrpc":"2.0","id":7,"method":"ping"}`)
 		p.say(`{"jsonrpc":"2.0","id":"r8","method":"sampling/createMessage","params":{"messages":[],"maxTokens":1}}`)

@@ -3,7 +3,6 @@ package session
 import (
 	"bytes"
 	"context"
-	"math/big"
 	"slices"
 	"strconv"
 	"sync"
@@ -149,19 +148,16 @@ func isNumber(raw []byte) bool {
 	return len(raw) > 0 && (raw[0] == '-' || raw[0] >= '0' && raw[0] <= '9')
 }
 
-// greater compares two JSON numbers. Integers are compared exactly; a number whose exponent is absurd is not compared.
+// greater compares two JSON numbers. Integers are compared exactly; a number that no float can hold is greater than none.
 func greater(a, b []byte) bool {
 	x, errX := strconv.ParseInt(string(a), 10, 64)
 	y, errY := strconv.ParseInt(string(b), 10, 64)
 	if errX == nil && errY == nil {
 		return x > y
 	}
-	if len(a) > 64 || len(b) > 64 {
-		return false
-	}
-	f, _, errF := big.ParseFloat(string(a), 10, 128, big.ToNearestEven)
-	g, _, errG := big.ParseFloat(string(b), 10, 128, big.ToNearestEven)
-	return errF == nil && errG == nil && f.Cmp(g) > 0
+	f, errF := strconv.ParseFloat(string(a), 64)
+	g, errG := strconv.ParseFloat(string(b), 64)
+	return errF == nil && errG == nil && f > g
 }
 
 // openCalls are the calls that want notifications.
@@ -224,7 +220,7 @@ type logLevel struct {
 // before it. A modern server reads the level in each request.
 func (s *Session) askForLogs(ctx context.Context, level string) {
 	want := levelOf(level) + 1
-	if s.negotiated.Modern || !s.logging {
+	if s.agreed().Modern || !s.logging {
 		return
 	}
 	s.logs.mu.Lock()

@@ -112,7 +112,8 @@ type Session struct {
 	carrier transport.Carrier
 	http    httpCarrier // nil on stdio
 
-	negotiated provider.Negotiated
+	dialed     chan struct{} // closed once carrier and http are set: a server may speak before
+	negotiated atomic.Pointer[provider.Negotiated]
 	contract   bool   // tool-contract v1 holds on this connection
 	logging    bool   // the server declares logging
 	meta       []byte // the members of _meta that every modern request carries, without braces
@@ -149,17 +150,19 @@ type Session struct {
 // behind. It returns shortly after ctx ends, whatever the server does.
 func Open(ctx context.Context, dial Dial, o Options) (*Session, error) {
 	o.setDefaults()
-	s := &Session{opts: o, log: o.Logger, changed: make(chan struct{}, 1), done: make(chan struct{})}
+	s := &Session{opts: o, log: o.Logger, changed: make(chan struct{}, 1), dialed: make(chan struct{}), done: make(chan struct{})}
 	s.life, s.end = context.WithCancel(context.Background()) // a session outlives the start that opened it
 	s.meta = s.appendClientMeta(nil)
 	o.Enter(provider.PhaseConnect)
 	carrier, err := dial(ctx, Sink{Notification: s.notification, Request: s.reverseRequest})
 	if err != nil {
+		close(s.dialed)
 		s.end()
 		return nil, err
 	}
 	s.carrier = carrier
 	s.http, _ = carrier.(httpCarrier)
+	close(s.dialed)
 	err = s.start(ctx)
 	if err != nil {
 		// A server that did not start has nothing to finish in peace: the ladder is short.
@@ -184,21 +187,21 @@ const failedStartGrace = 500 * time.Millisecond
 func (s *Session) start(ctx context.Context) error {
 	s.opts.Enter(provider.PhaseNegotiate)
 	if err := s.negotiate(ctx); err != nil {
-		return s.explain(ctx, "negotiate", err)
+		return s.explain(ctx, err)
 	}
 	s.opts.Enter(provider.PhaseListen)
 	if err := s.listen(ctx); err != nil {
-		return s.explain(ctx, "listen", err)
+		return s.explain(ctx, err)
 	}
 	return nil
 }
 
 // explain prefers the reason why the connection ended over what that looked like from the request that noticed.
-func (s *Session) explain(ctx context.Context, doing string, err error) error {
+func (s *Session) explain(ctx context.Context, err error) error {
 	select {
 	case <-s.carrier.Done():
 		if cause := s.carrier.Err(); cause != nil {
-			return &Failure{Doing: doing, Err: cause, Advice: adviceFor(err, "look at the server's own messages on stderr; it may need arguments, settings or credentials")}
+			return &Failure{Err: cause, Advice: adviceFor(err, "look at the server's own messages on stderr; it may need arguments, settings or credentials")}
 		}
 	default:
 	}
@@ -206,16 +209,26 @@ func (s *Session) explain(ctx context.Context, doing string, err error) error {
 		if cause := context.Cause(ctx); cause != ctx.Err() {
 			err = fmt.Errorf("%w (%w)", cause, err)
 		}
-		return &Failure{Doing: doing, Err: err, Advice: "the server did not answer in time; raise timeout_seconds if it is only slow to start"}
+		return &Failure{Err: err, Advice: "the server did not answer in time; raise timeout_seconds if it is only slow to start"}
 	}
 	if f, ok := errors.AsType[*Failure](err); ok {
 		return f
 	}
-	return &Failure{Doing: doing, Err: err, Advice: adviceFor(err, "")}
+	return &Failure{Err: err, Advice: adviceFor(err, "")}
 }
 
 // Negotiated is what both sides agreed on.
-func (s *Session) Negotiated() provider.Negotiated { return s.negotiated }
+func (s *Session) Negotiated() provider.Negotiated { return *s.agreed() }
+
+var nothingAgreed provider.Negotiated
+
+// agreed is what was negotiated; before that it is empty.
+func (s *Session) agreed() *provider.Negotiated {
+	if n := s.negotiated.Load(); n != nil {
+		return n
+	}
+	return &nothingAgreed
+}
 
 // Contract says whether tool-contract v1 holds on this connection (R4.1).
 func (s *Session) Contract() bool { return s.contract }
@@ -314,14 +327,13 @@ func (s *Session) Stats() provider.LinkStats {
 
 // Failure is a start that did not succeed, or a listing. It says what to do where that is known.
 type Failure struct {
-	Doing  string
 	Err    error
 	Advice string
 	Ours   []string // revisions that were offered, if they are the matter
 	Theirs []string // revisions that the server named
 }
 
-func (e *Failure) Error() string { return e.Doing + ": " + e.Err.Error() }
+func (e *Failure) Error() string { return e.Err.Error() }
 
 func (e *Failure) Unwrap() error { return e.Err }
 
