@@ -232,6 +232,14 @@ type eventFilter struct {
 }
 
 func (s *eventFilter) Read(p []byte) (int, error) {
+	n, err := s.read(p)
+	if err != nil {
+		s.Close() // a reader that stops at the end may never close
+	}
+	return n, err
+}
+
+func (s *eventFilter) read(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for s.off == len(s.out) {
