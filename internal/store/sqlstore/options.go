@@ -51,7 +51,6 @@ func (o Options) withDefaults() Options {
 	if o.Logger == nil {
 		o.Logger = d.Logger
 	}
-	o.Logger = o.Logger.With("component", "store")
 	if o.Now == nil {
 		o.Now = d.Now
 	}
