@@ -28,6 +28,7 @@ func crashingGateway() {
 	step := os.Getenv(crashEnv)
 	n, err := strconv.ParseInt(os.Getenv(crashNEnv), 10, 64)
 	check(err)
+	time.AfterFunc(time.Minute, func() { check(errors.New("nobody killed this gateway")) })
 	var passed atomic.Int64
 	o := ostiary.Options{ConfigFile: filepath.Join(dir, "ostiary.toml"), DataDir: filepath.Join(dir, "data"), NoEndpoint: true,
 		LookupEnv: environment(map[string]string{"OSTIARY_TOKEN": testToken})}

@@ -112,8 +112,11 @@ type RPCError struct {
 	Data    JSON   `json:"data,omitempty"`
 }
 
-// operator is the principal of calls from the gateway's own command line and admin API.
-var operator = call.Principal{ID: "operator"}
+// Principals that no token stands for. Their colon keeps them apart from those that a configuration can name.
+var (
+	operator  = call.Principal{ID: "local:operator"} // the gateway's own command line and admin API
+	overStdio = call.Principal{ID: "local:stdio"}    // whoever started ostiary stdio
+)
 
 // Status tells the state of everything.
 func (h *Host) Status(context.Context) (Status, error) {

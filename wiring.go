@@ -105,7 +105,7 @@ func (h *Host) openEndpoint(guard *identity.Guard) error {
 
 // principalsOf lists who may use an export; nil: everyone.
 func principalsOf(c *config.Config, export string) map[string]bool {
-	m := map[string]bool{}
+	m := map[string]bool{overStdio.ID: true}
 	all := true
 	for _, p := range c.Principals {
 		if len(p.Exports) == 0 || slices.Contains(p.Exports, export) {
@@ -159,8 +159,8 @@ func (h *Host) whyMissing(id call.ToolID) string {
 	return "there is no such provider"
 }
 
-// ServeStdio serves one export over a pipe until in ends or ctx does (R10.6). The caller is principal: whoever can start
-// the process is let in.
+// ServeStdio serves one export over a pipe until in ends or ctx does (R10.6). Whoever can start the
+// process is let in.
 func (h *Host) ServeStdio(ctx context.Context, export string, in io.Reader, out io.Writer) error {
 	ep := h.endpoint.Load()
 	if ep == nil {
@@ -169,5 +169,5 @@ func (h *Host) ServeStdio(ctx context.Context, export string, in io.Reader, out 
 	if _, ok := h.o.Config.Export(export); !ok {
 		return fmt.Errorf("serve stdio: there is no export %s in %s", export, h.o.Config.File)
 	}
-	return ep.ServeStdio(ctx, export, call.Principal{ID: "stdio"}, in, out)
+	return ep.ServeStdio(ctx, export, overStdio, in, out)
 }
