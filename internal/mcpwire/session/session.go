@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -201,6 +202,9 @@ func (s *Session) explain(ctx context.Context, err error) error {
 	select {
 	case <-s.carrier.Done():
 		if cause := s.carrier.Err(); cause != nil {
+			if words := s.lastWords(); words != "" {
+				cause = fmt.Errorf("%w; its last words on stderr: %q", cause, words)
+			}
 			return &Failure{Err: cause, Advice: adviceFor(err, "look at the server's own messages on stderr; it may need arguments, settings or credentials")}
 		}
 	default:
@@ -215,6 +219,21 @@ func (s *Session) explain(ctx context.Context, err error) error {
 		return f
 	}
 	return &Failure{Err: err, Advice: adviceFor(err, "")}
+}
+
+// lastWords is the last line that a child wrote to stderr, scrubbed and short: for whoever has to find out why it ended.
+func (s *Session) lastWords() string {
+	c, ok := s.carrier.(interface{ Stats() transport.StdioStats })
+	if !ok {
+		return ""
+	}
+	lines := c.Stats().Stderr
+	for _, line := range slices.Backward(lines) {
+		if line = strings.TrimSpace(line); line != "" {
+			return string([]rune(line)[:min(200, len([]rune(line)))])
+		}
+	}
+	return ""
 }
 
 // Negotiated is what both sides agreed on.
