@@ -56,7 +56,9 @@ func (x *flight) fault(err error) error {
 	if x.sent.seal() {
 		return &Fault{Code: call.CodeProviderLost, Detail: quoted(err)}
 	}
-	return &Fault{Code: call.CodeProtocolError, Detail: "no valid HTTP: " + quoted(err)} // what net/http cannot read
+	// What net/http cannot read. It quotes the peer's bytes, which could be our own credential come back: those stay out.
+	reason, _, _ := strings.Cut(quoted(err), `"`)
+	return &Fault{Code: call.CodeProtocolError, Detail: "no valid HTTP: " + strings.TrimRight(reason, ": ")}
 }
 
 // lostConnection says whether err is that of a connection which ended or never came to be.
@@ -111,7 +113,7 @@ func innermost(err error) string {
 	}
 }
 
-// quoted is an error's text for operators: it may hold what a peer sent, so control characters are escaped and it is short.
+// quoted is an error's text for operators: control characters are escaped and it is short.
 func quoted(err error) string { return quotedText(err.Error()) }
 
 func quotedText(s string) string {

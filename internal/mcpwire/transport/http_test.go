@@ -605,3 +605,15 @@ func TestHTTP_StreamConnectionIsReused(t *testing.T) {
 		t.Errorf("%d connections for 5 calls", n)
 	}
 }
+
+// R6.9: a provider that sends our credential back in bytes that are no HTTP does not get it into a fault's words.
+func TestR6_9_EchoedCredential(t *testing.T) {
+	url := rawServer(t, func(conn net.Conn, r *http.Request, _ string) {
+		fmt.Fprintf(conn, "%s\r\n\r\n", r.Header.Get("Authorization"))
+	})
+	c := newCarrier(t, HTTPOptions{URL: url, Credential: func() (string, error) { return "canary-token", nil }})
+	_, err := c.Do(testContext(t), modernRequest(nil))
+	if f := wantFault(t, err); f.Code != call.CodeProtocolError || strings.Contains(f.Error(), "canary") {
+		t.Errorf("got %v", f)
+	}
+}
