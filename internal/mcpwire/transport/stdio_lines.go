@@ -91,6 +91,7 @@ type envelopeScan struct {
 	id       string
 	ids      int
 	result   bool
+	method   bool
 }
 
 const maxScannedString = 64
@@ -125,6 +126,7 @@ func (s *envelopeScan) feed(b []byte) {
 		case c == ':' && s.depth == 1:
 			s.atKey = false
 			s.result = s.result || s.key == "result" || s.key == "error"
+			s.method = s.method || s.key == "method"
 		}
 	}
 }
@@ -143,7 +145,7 @@ func (s *envelopeScan) endString() {
 	}
 }
 
-// answers returns the one string id of what looks like an answer.
+// answers returns the one string id of what looks like an answer: it has a result or an error, or at least no method.
 func (s *envelopeScan) answers() (id string, ok bool) {
-	return s.id, s.ids == 1 && s.id != "" && s.result
+	return s.id, s.ids == 1 && s.id != "" && (s.result || !s.method)
 }
