@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log"
 	"os"
 	"os/signal"
 	"syscall"
@@ -16,16 +17,30 @@ import (
 // Main runs one command and gives the exit code of the process. env looks up environment variables, as [os.LookupEnv]
 // does.
 func Main(args []string, stdin io.Reader, stdout, stderr io.Writer, env func(string) (string, bool)) int {
+	// net/http tells the global logger about bytes that servers send unasked. They are a provider's, and nobody judged them.
+	log.SetOutput(io.Discard)
 	ctx, stop := signalled(context.Background())
 	defer stop()
 	a := newApp(stdin, stdout, stderr, env)
 	root := newRootCommand(a)
 	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
+	err := refuseDebugSwitches(env)
+	if err == nil {
+		err = root.ExecuteContext(ctx)
+	}
 	if err == nil {
 		return int(call.ExitOK)
 	}
 	return int(a.report(ctx, err, args))
+}
+
+// refuseDebugSwitches refuses an environment that would switch off checks of the MCP SDK from outside. It has read
+// the variable before anything of ours ran, so clearing it here would be too late.
+func refuseDebugSwitches(env func(string) (string, bool)) error {
+	if v, ok := env("MCPGODEBUG"); ok && v != "" {
+		return usage("unset MCPGODEBUG", "the environment variable MCPGODEBUG is set: it changes how MCP messages are checked")
+	}
+	return nil
 }
 
 // The causes of a context that a signal has ended.

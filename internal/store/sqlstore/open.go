@@ -38,6 +38,7 @@ type Store struct {
 	closed bool
 
 	queue    chan *op
+	urgent   chan struct{} // capacity 1: the writer shall not wait for company
 	closing  chan struct{} // closed when Close begins
 	finished chan struct{} // closed when the writer goroutine has ended
 
@@ -116,7 +117,7 @@ func open(ctx context.Context, o Options) (_ *Store, err error) {
 	undo = append(undo, readers.Close)
 	s := &Store{
 		o: o, whole: whole, lock: lock, conn: c, readers: readers, health: newHealth(o.StallAfter, o.Logger),
-		queue: make(chan *op, o.MaxQueue), closing: make(chan struct{}), finished: make(chan struct{}),
+		queue: make(chan *op, o.MaxQueue), urgent: make(chan struct{}, 1), closing: make(chan struct{}), finished: make(chan struct{}),
 		state:        state{intents: map[call.ID]*intent{}},
 		companyTimer: stoppedTimer(), checkpointTimer: stoppedTimer(),
 	}

@@ -79,16 +79,30 @@ func (s *Store) send(ctx context.Context, o *op, healthy *condition) error {
 	}
 	select {
 	case s.queue <- o:
+		s.nudge(o)
 		return nil
 	default:
 	}
 	select {
 	case s.queue <- o:
+		s.nudge(o)
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-healthy.ended:
 		return healthy.next.err
+	}
+}
+
+// nudge ends the writer's waiting for company: somebody waits for o, or enough has come together. Nothing else wakes it, so
+// that a function that nobody waits for costs its caller no switch to another goroutine.
+func (s *Store) nudge(o *op) {
+	if o.relaxed && len(s.queue) < s.o.RelaxedBatch {
+		return
+	}
+	select {
+	case s.urgent <- struct{}{}:
+	default:
 	}
 }
 
@@ -126,21 +140,12 @@ func (s *Store) collect(group []*op) (_ []*op, open bool) {
 	group = append(group, first)
 	if first.relaxed {
 		s.companyTimer.Reset(s.o.RelaxedDelay)
-		defer s.companyTimer.Stop()
-	wait:
-		for len(group) < s.o.RelaxedBatch {
-			select {
-			case o, open := <-s.queue:
-				if !open {
-					return group, false
-				}
-				group = append(group, o)
-				if !o.relaxed {
-					break wait
-				}
-			case <-s.companyTimer.C:
-				break wait
-			}
+		select {
+		case <-s.companyTimer.C:
+		case <-s.urgent:
+			s.companyTimer.Stop()
+		case <-s.closing:
+			s.companyTimer.Stop()
 		}
 	}
 	// Callers that the last commit has answered are about to come back: to let them run first makes one large group where
