@@ -198,11 +198,18 @@ func (h *Host) Resolve(name string) (call.ToolID, error) {
 	}
 }
 
+var errNotObject = errors.New("expected an object without duplicate keys, in UTF-8")
+
 // Call places a call for the operator, through the path.
 func (h *Host) Call(ctx context.Context, r CallRequest) (CallReply, error) {
 	id, err := h.Resolve(r.Tool)
 	if err != nil {
 		return CallReply{}, err
+	}
+	if len(r.Arguments) > 0 {
+		if err := content.CheckValue(r.Arguments, content.FrameLimits{}); err != nil || !content.IsObject(r.Arguments) {
+			return CallReply{}, fmt.Errorf("call %s: the arguments are not one JSON object: %w", id, errors.Join(err, errNotObject))
+		}
 	}
 	if r.Timeout > 0 {
 		var cancel context.CancelFunc

@@ -5,11 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math"
-	"strconv"
 
-	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
@@ -62,7 +59,7 @@ func orNone(s string) string {
 	return fmt.Sprintf("%q", s)
 }
 
-// Validate says why arguments, a syntactically valid JSON object or nil, do not satisfy the schema. The error may quote the
+// Validate says why arguments, a strictly parsed JSON object or nil, do not satisfy the schema. The error may quote the
 // arguments: it is for the caller alone.
 func (s *Schema) Validate(arguments []byte) error {
 	if len(arguments) == 0 {
@@ -108,71 +105,4 @@ func nesting(raw []byte) (deepest int) {
 		}
 	}
 	return deepest
-}
-
-// instance reads a JSON value for the validator. An integer stays exact as far as 64 bits go; what is larger is compared as
-// a float, and what no float can hold is refused. Nothing of it is ever sent on.
-func instance(raw []byte) (any, error) {
-	d := jsontext.NewDecoder(bytes.NewBuffer(raw))
-	v, err := instanceValue(d)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := d.ReadToken(); err != io.EOF {
-		return nil, errors.New("more than one JSON value")
-	}
-	return v, nil
-}
-
-func instanceValue(d *jsontext.Decoder) (any, error) {
-	t, err := d.ReadToken()
-	if err != nil {
-		return nil, err
-	}
-	switch t.Kind() {
-	case 'n':
-		return nil, nil
-	case 't', 'f':
-		return t.Bool(), nil
-	case '"':
-		return t.String(), nil
-	case '0':
-		s := t.String()
-		if i, err := strconv.ParseInt(s, 10, 64); err == nil {
-			return i, nil
-		}
-		if u, err := strconv.ParseUint(s, 10, 64); err == nil {
-			return u, nil
-		}
-		f, err := strconv.ParseFloat(s, 64)
-		if err != nil {
-			return nil, fmt.Errorf("the number %s is too large", clip(s, 40))
-		}
-		return f, nil
-	case '[':
-		list := []any{}
-		for d.PeekKind() != ']' {
-			v, err := instanceValue(d)
-			if err != nil {
-				return nil, err
-			}
-			list = append(list, v)
-		}
-		_, err := d.ReadToken()
-		return list, err
-	default: // '{'
-		m := map[string]any{}
-		for d.PeekKind() != '}' {
-			k, err := d.ReadToken()
-			if err != nil {
-				return nil, err
-			}
-			name := k.String()
-			if m[name], err = instanceValue(d); err != nil {
-				return nil, err
-			}
-		}
-		_, err := d.ReadToken()
-		return m, err
-	}
 }

@@ -1,10 +1,14 @@
 package provider
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 func TestR2_3_SchemaMustBeOfAnObject(t *testing.T) {
@@ -114,4 +118,88 @@ func FuzzCompileSchema(f *testing.F) {
 		}
 		_ = s.Validate(args)
 	})
+}
+
+// The validator's own reader agrees with the standard library on everything that is valid JSON.
+func FuzzInstance(f *testing.F) {
+	for _, s := range []string{`{"a":[1,-2.5,1e3,true,false,null,"x\"\\\u0041\\"],"":{}}`, ` [ ] `, `"\\"`, `"\\\""`, `18446744073709551615`, `{"a" : {"b":[ {} , 1 ]}}`} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		got, err := instance(raw)
+		if !jsontext.Value(raw).IsValid() {
+			return
+		}
+		d := json.NewDecoder(bytes.NewReader(raw))
+		d.UseNumber()
+		var want any
+		if e := d.Decode(&want); e != nil {
+			t.Fatalf("%q is valid, and cannot be decoded: %v", raw, e)
+		}
+		if err != nil {
+			if !strings.Contains(err.Error(), "too large") {
+				t.Fatalf("%q: %v", raw, err)
+			}
+			return
+		}
+		if !same(got, want) {
+			t.Fatalf("%q: got %#v, want %#v", raw, got, want)
+		}
+	})
+}
+
+func same(got, want any) bool {
+	switch w := want.(type) {
+	case json.Number:
+		if i, err := w.Int64(); err == nil {
+			return got == i
+		}
+		if u, err := strconv.ParseUint(w.String(), 10, 64); err == nil {
+			return got == u
+		}
+		f, err := w.Float64()
+		return err == nil && got == f
+	case []any:
+		g, ok := got.([]any)
+		if !ok || len(g) != len(w) {
+			return false
+		}
+		for i := range w {
+			if !same(g[i], w[i]) {
+				return false
+			}
+		}
+		return true
+	case map[string]any:
+		g, ok := got.(map[string]any)
+		if !ok || len(g) != len(w) {
+			return false
+		}
+		for k, v := range w {
+			if x, ok := g[k]; !ok || !same(x, v) {
+				return false
+			}
+		}
+		return true
+	default:
+		return got == want
+	}
+}
+
+func BenchmarkValidate(b *testing.B) {
+	s, err := CompileSchema([]byte(`{"type":"object","properties":{"text":{"type":"string"}},"required":["text"]}`))
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, n := range []int{100, 100_000} {
+		args := []byte(`{"text":"` + strings.Repeat("a", n) + `"}`)
+		b.Run(strconv.Itoa(n), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := s.Validate(args); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
 }
