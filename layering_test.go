@@ -23,12 +23,15 @@ var may = map[string]struct{ ours, outside []string }{
 	"call": {},
 
 	// The steps of the path: pure, or declaring what they need.
-	"internal/policy":   {ours: []string{"call"}},
+	"internal/policy":   {ours: []string{"call"}, outside: []string{"cel.dev/cel-go", jsonLib}},
 	"internal/drift":    {ours: []string{"call"}, outside: []string{jsonLib}},
 	"internal/firewall": {ours: []string{"call"}, outside: []string{jsonLib}},
 	"internal/ledger":   {ours: []string{"call"}, outside: []string{jsonLib, "golang.org/x/mod/sumdb"}},
 	"internal/provider": {ours: []string{"call", "internal/drift"}, outside: []string{jsonLib, "github.com/google/jsonschema-go", "golang.org/x/sync/errgroup"}},
 	"internal/identity": {ours: []string{"call"}},
+
+	// Secrets at rest.
+	"internal/vault": {outside: []string{jsonLib, "filippo.io/age", "github.com/zalando/go-keyring", "golang.org/x/sys"}},
 
 	"internal/store": {ours: []string{"call", "internal/ledger"}},
 	"internal/store/sqlstore": {ours: []string{"call", "internal/ledger", "internal/store"},

@@ -1,7 +1,24 @@
 // Package policy answers one question: may this principal use this tool so? It is pure: the same question has the same
 // answer, with the rule that gave it.
 //
-// It owns the tool-set policies (exactly one per provider, R7.1) and their defaults by effect class (R7.2). The gate asks
-// it; a visible tool or a healthy connection grants nothing (R7.3). It must not know a clock, a store, a connection or who
-// is asked for approval.
+// It owns the tool-set policies (exactly one per provider, R7.1) and their defaults by effect class (R7.2), the rules that
+// an operator writes in CEL, the labels of tools and the taints of sessions (flow.go), and the budgets of callers
+// (budget.go). The gate asks it; a visible tool or a healthy connection grants nothing (R7.3). It must not know a clock, a
+// store, a connection or who is asked for approval.
+//
+// # Who decides
+//
+// A call is denied before any rule is looked at if nobody makes it, its provider's tools are not available, or its effect
+// class is UNSUPPORTED_EFFECT: no rule changes that. Otherwise, whatever the order of the rules in the file:
+//
+//  1. A rule that cannot be evaluated denies: an attribute that is missing, a type that does not fit, a cost limit that is
+//     reached. So does a deny rule that matches. Of several the first in the file gives its name.
+//  2. An ask rule that matches asks.
+//  3. What the tool-set policy says stands, with one exception. An approval that is asked for by effect class alone is not
+//     needed if an allow rule matches that names this class (R7.2: "in so many words"). What a tool-set policy requires
+//     no rule drops (R7.1).
+//  4. A call that could carry out what the session has read asks all the same, for these arguments alone (see
+//     [Policy.Judge] and [Labels]), unless an allow rule for flows matches.
+//
+// Annotations of a provider are no part of any of this (R6.7): no rule sees them.
 package policy

@@ -28,11 +28,17 @@ func (v Verdict) String() string {
 	return fmt.Sprintf("invalid(%d)", v)
 }
 
+// MarshalText writes the name.
+func (v Verdict) MarshalText() ([]byte, error) { return []byte(v.String()), nil }
+
 // Decision is a verdict with the rule that gave it, as configuration names it, and words for an operator.
 type Decision struct {
-	Verdict Verdict
-	Rule    string
-	Reason  string
+	Verdict Verdict `json:"verdict"`
+	Rule    string  `json:"rule"`
+	Reason  string  `json:"reason"`
+	// ArgumentBound says of a verdict that asks that it asks for these arguments: an approval for others, or for a whole
+	// session, is none.
+	ArgumentBound bool `json:"argument_bound,omitempty"`
 }
 
 // Approval says whether a call needs someone to agree. The zero value leaves it to the effect class (R7.2).
@@ -61,6 +67,7 @@ type ToolSet struct {
 	Package   string
 	Available bool
 	Approval  Approval
+	Trust     string              // the provider's trust tier, as configuration writes it; "" is trusted least
 	Tools     map[string]Override // by the tool's name (its alias, if it has one)
 }
 
@@ -69,13 +76,19 @@ type ToolSet struct {
 type Override struct {
 	Available *bool    // nil: as the set says
 	Approval  Approval // ByEffect: as the set says
+	Labels    *Labels  // nil: what its effect class and its provider's trust tier imply
 }
 
-// Policy is every provider's tool set.
-type Policy struct{ sets map[string]ToolSet }
+// Policy is every provider's tool set and all rules. It never changes, and is safe for concurrent use.
+type Policy struct {
+	sets     map[string]ToolSet
+	rules    []*rule
+	snapshot call.Digest
+}
 
-// New makes a policy of exactly one set for each of the packages. A missing, duplicate or orphaned set fails (R7.1).
-func New(packages []string, sets []ToolSet) (*Policy, error) {
+// New makes a policy of exactly one set for each of the packages. A missing, duplicate or orphaned set fails (R7.1), and so
+// does a rule that cannot be compiled; such a fault is a [RuleFault].
+func New(packages []string, sets []ToolSet, rules ...Rule) (*Policy, error) {
 	p := &Policy{sets: make(map[string]ToolSet, len(sets))}
 	var faults []error
 	for _, s := range sets {
@@ -90,6 +103,7 @@ func New(packages []string, sets []ToolSet) (*Policy, error) {
 				faults = append(faults, fmt.Errorf("policy for %s: tool %s cannot be available when its provider's tools are not: an override may only narrow", s.Package, name))
 			}
 		}
+		s.Tools = maps.Clone(s.Tools)
 		p.sets[s.Package] = s
 	}
 	for _, pkg := range packages {
@@ -97,43 +111,54 @@ func New(packages []string, sets []ToolSet) (*Policy, error) {
 			faults = append(faults, fmt.Errorf("provider %s has no policy: it must have exactly one", pkg))
 		}
 	}
+	var err error
+	if p.rules, err = compileRules(rules); err != nil {
+		faults = append(faults, err)
+	}
+	if p.snapshot, err = p.digest(); err != nil {
+		faults = append(faults, err)
+	}
 	return p, errors.Join(faults...)
 }
 
-// Decide says whether principal may call tool.
-func (p *Policy) Decide(principal call.Principal, tool *call.Descriptor) Decision {
+// standing is what the tool-set policies say by themselves. byEffect says of a verdict that asks that nothing but the effect
+// class asks.
+func (p *Policy) standing(principal call.Principal, tool *call.Descriptor) (d Decision, byEffect bool) {
 	if principal.ID == "" {
-		return Decision{Deny, "no principal", "the call has no principal"}
+		return decide(Deny, "no principal", "the call has no principal"), false
 	}
 	set, ok := p.sets[tool.Package]
 	if !ok {
-		return Decision{Deny, "no policy", "the provider has no policy"}
+		return decide(Deny, "no policy", "the provider has no policy"), false
 	}
 	rule := "provider." + tool.Package + ".policy"
 	if !set.Available {
-		return Decision{Deny, rule + ".available", "the provider's tools are not available"}
+		return decide(Deny, rule+".available", "the provider's tools are not available"), false
 	}
 	approval := set.Approval
 	if o, ok := set.Tools[tool.Name]; ok {
 		if o.Available != nil && !*o.Available {
-			return Decision{Deny, rule + ".tools." + tool.Name + ".available", "the tool is not available"}
+			return decide(Deny, rule+".tools."+tool.Name+".available", "the tool is not available"), false
 		}
 		if o.Approval != ApprovalByEffect {
 			approval, rule = o.Approval, rule+".tools."+tool.Name
 		}
 	}
-	if tool.Effect == call.UnsupportedEffect {
-		return Decision{Deny, "effect UNSUPPORTED_EFFECT", "a tool of this effect class cannot be invoked"}
+	if tool.Effect >= call.UnsupportedEffect {
+		return decide(Deny, "effect UNSUPPORTED_EFFECT", "a tool of this effect class cannot be invoked"), false
 	}
 	switch approval {
 	case ApprovalNever:
-		return Decision{Allow, rule + ".approval", "no approval is needed"}
+		return decide(Allow, rule+".approval", "no approval is needed"), false
 	case ApprovalRequired:
-		return Decision{Ask, rule + ".approval", "the call needs approval"}
+		return decide(Ask, rule+".approval", "the call needs approval"), false
 	}
-	switch tool.Effect {
-	case call.ReadOnly, call.LocalSideEffect:
-		return Decision{Allow, "effect " + tool.Effect.String(), "a tool of this effect class needs no approval"}
+	if needsApproval(tool.Effect) {
+		return decide(Ask, "effect "+tool.Effect.String(), "a tool of this effect class needs approval unless a rule says otherwise"), true
 	}
-	return Decision{Ask, "effect " + tool.Effect.String(), "a tool of this effect class needs approval unless a rule says otherwise"}
+	return decide(Allow, "effect "+tool.Effect.String(), "a tool of this effect class needs no approval"), false
+}
+
+func decide(v Verdict, rule, reason string) Decision {
+	return Decision{Verdict: v, Rule: rule, Reason: reason}
 }
