@@ -1,0 +1,90 @@
+package vault
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+// After any sequence of operations, each of them interrupted at any point of any write, the vault opens with the content
+// from before the operation or from after it; from after it if the operation has said so. What was sealed opens too.
+func TestInterruptedAnywhere(t *testing.T) {
+	dir := t.TempDir()
+	rapid.Check(t, func(t *rapid.T) {
+		d := newPowerDisk()
+		ctx := context.Background()
+		open := func() *Vault {
+			v, err := Open(Options{Dir: dir, Keys: []Place{InFile}, Env: noEnv, disk: d})
+			if err != nil {
+				t.Fatalf("open: %v", err)
+			}
+			return v
+		}
+		content := func(v *Vault) map[string]string {
+			got := map[string]string{}
+			infos, err := v.List(ctx)
+			if err != nil {
+				t.Fatalf("list: %v", err)
+			}
+			for _, i := range infos {
+				s, err := v.Get(ctx, i.Name)
+				if err != nil {
+					t.Fatalf("get: %v", err)
+				}
+				got[i.Name] = s.Reveal()
+			}
+			return got
+		}
+		v, now := open(), map[string]string{}
+		var evidence []byte
+		for range rapid.IntRange(1, 8).Draw(t, "operations") {
+			before, after := now, maps.Clone(now)
+			d.steps = rapid.IntRange(-1, 24).Draw(t, "steps")
+			name := rapid.SampledFrom([]string{"a", "b", "c/d"}).Draw(t, "name")
+			var err error
+			switch op := rapid.SampledFrom([]string{"set", "set", "remove", "rotate", "init"}).Draw(t, "operation"); op {
+			case "set":
+				value := rapid.StringN(1, 30, -1).Draw(t, "value")
+				after[name] = value
+				err = v.Set(ctx, name, NewSecret(value))
+			case "remove":
+				delete(after, name)
+				if err = v.Remove(ctx, name); errors.Is(err, ErrNotFound) {
+					err = nil
+				}
+			case "rotate":
+				if err = v.Rotate(ctx); errors.Is(err, ErrNoVault) {
+					err = nil
+				}
+			case "init":
+				err = v.Init(ctx)
+			}
+			if err != nil && !errors.Is(err, errPower) {
+				t.Fatalf("an operation failed though there was power: %v", err)
+			}
+			lost := d.steps == 0
+			if lost || rapid.Bool().Draw(t, "restart") {
+				d.restart(t)
+				v = open()
+			}
+			d.steps = -1
+			now = content(v)
+			if !cmp.Equal(now, after) && (err == nil || !cmp.Equal(now, before)) {
+				t.Fatalf("error %v: the vault has %v, before it was %v, after it should be %v", err, now, before, after)
+			}
+			if evidence != nil {
+				if got, err := v.Unseal(ctx, evidence, nil); err != nil || string(got) != "evidence" {
+					t.Fatalf("what was sealed: %q, %v", got, err)
+				}
+			} else if b, err := v.Seal([]byte("evidence"), nil); err == nil {
+				evidence = b
+			} else if !errors.Is(err, ErrNoVault) {
+				t.Fatalf("seal: %v", err)
+			}
+		}
+	})
+}
