@@ -33,6 +33,9 @@ var may = map[string]struct{ ours, outside []string }{
 	// Secrets at rest.
 	"internal/vault": {outside: []string{jsonLib, "filippo.io/age", "github.com/zalando/go-keyring", "golang.org/x/sys"}},
 
+	"internal/review":   {},
+	"internal/approval": {ours: []string{"call", "internal/review"}, outside: []string{jsonLib}},
+
 	"internal/store": {ours: []string{"call", "internal/ledger"}},
 	"internal/store/sqlstore": {ours: []string{"call", "internal/ledger", "internal/store"},
 		outside: []string{"modernc.org/sqlite", "github.com/pressly/goose/v3", "golang.org/x/mod/sumdb", "golang.org/x/sys"}},
