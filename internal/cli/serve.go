@@ -32,6 +32,7 @@ does the same and exits 130. A second signal ends the process at once.`,
 }
 
 func (a *app) serve(ctx context.Context) error {
+	calmCollector()
 	h, c, err := a.host(slog.LevelInfo, nil)
 	if err != nil {
 		return err

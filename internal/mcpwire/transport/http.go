@@ -145,7 +145,7 @@ func NewHTTP(o HTTPOptions) (*HTTPCarrier, error) {
 			IdleConnTimeout:        idleTimeout,
 			ResponseHeaderTimeout:  o.HeaderTimeout,
 			MaxResponseHeaderBytes: o.MaxResponseHeader,
-			WriteBufferSize:        16 << 10,
+			WriteBufferSize:        32 << 10,
 			ReadBufferSize:         16 << 10,
 			Protocols:              protocols,
 		},
