@@ -48,6 +48,10 @@ type Reply struct {
 	Outcome Outcome
 	Result  []byte         // the provider's result object, byte for byte
 	Error   *ProviderError // the provider's JSON-RPC error
+
+	// Release gives the memory of Result back once it has been written out; nil: there is nothing to give back. Calling it is
+	// never needed, and nothing may look at Result afterwards.
+	Release func()
 }
 
 // ProviderError is a JSON-RPC error that a provider answered with; Data is its raw JSON.
@@ -79,4 +83,7 @@ type Answer struct {
 
 	// Contract says that tool-contract v1 was negotiated on the connection.
 	Contract bool
+
+	// Release gives the memory of Result and Error back; nil: there is nothing to give back. See [Reply].
+	Release func()
 }

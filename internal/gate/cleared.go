@@ -44,6 +44,7 @@ func (c Cleared) LogLevel() string { return c.request.LogLevel }
 type Upstream interface {
 	// Call places the call once and never again. It returns when an answer came, or when it is certain enough that none
 	// will: the connection ended, the answer broke the protocol, or ctx ended. After ctx ends it tells the provider and
-	// returns promptly. Progress and Log are not called after it has returned. The answer's Delivery is measured.
+	// returns promptly. Progress and Log are not called after it has returned, and nothing of the ticket's bytes is looked at.
+	// The answer's Delivery is measured.
 	Call(ctx context.Context, c Cleared) call.Answer
 }

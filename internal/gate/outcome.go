@@ -71,6 +71,9 @@ func (p *passage) conclude(a call.Answer) call.Reply {
 		}
 		reply.Result = a.Result
 	}
+	if reply.Result != nil {
+		reply.Release = a.Release
+	}
 	p.complete(&o)
 	reply.Outcome = o
 	return reply

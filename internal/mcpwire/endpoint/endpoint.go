@@ -14,7 +14,7 @@ import (
 )
 
 // Caller is the path of a call; gate.Gate satisfies it. Call may be called concurrently. It returns soon after ctx ends,
-// and uses neither Progress nor Log of the request once it has returned.
+// and uses neither Progress nor Log nor any bytes of the request once it has returned.
 type Caller interface {
 	Call(ctx context.Context, r call.Request) call.Reply
 }

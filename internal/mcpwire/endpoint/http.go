@@ -22,6 +22,18 @@ type exchange struct {
 	principal call.Principal
 	streams   bool // the client takes text/event-stream
 	legacy    bool // the handshake era, where a JSON-RPC error is no HTTP status
+
+	body *buffer // what the request was read into, if it may be used again
+}
+
+// keepBody leaves the request's body to the collector: something may outlive the request that still looks at it.
+func (x *exchange) keepBody() { x.body = nil }
+
+// release gives the request's body back, when the request has been answered.
+func (x *exchange) release() {
+	if x.body != nil {
+		putBody(x.body)
+	}
 }
 
 // Handler serves one export, both eras on one path. An export that does not exist is 404 to those who may ask at all.
@@ -95,6 +107,7 @@ func (e *Endpoint) serveHTTP(x *exchange) {
 	if !ok {
 		return
 	}
+	defer x.release()
 	frame, err := content.ParseFrame(body, content.FrameLimits{Size: e.o.MaxBody})
 	if err != nil {
 		e.badFrame(x, err)
@@ -105,6 +118,7 @@ func (e *Endpoint) serveHTTP(x *exchange) {
 		e.serveModern(x, &frame)
 		return
 	}
+	x.keepBody() // the SDK keeps what it is given as long as it likes
 	e.serveLegacy(x, &frame)
 }
 
@@ -125,11 +139,14 @@ func (e *Endpoint) readBody(x *exchange) ([]byte, bool) {
 		x.tooLarge(e.o.MaxBody)
 		return nil, false
 	}
-	// The buffer is not pooled: arguments alias it, and a call that was cancelled may still be on its way out.
-	if size < 0 {
-		size = 4 << 10
+	var body []byte
+	if size >= 0 && size < pooledBody {
+		body = make([]byte, 0, size+1)
+	} else {
+		// What a client says of its length is not believed beyond what is kept anyway: a longer body makes the buffer grow.
+		x.body = getBody(int(min(max(size, pooledBody), maxPooled)) + 1)
+		body = x.body.b
 	}
-	body := make([]byte, 0, size+1)
 	limited := http.MaxBytesReader(x.w, x.r.Body, e.o.MaxBody)
 	for {
 		if len(body) == cap(body) {
@@ -138,6 +155,9 @@ func (e *Endpoint) readBody(x *exchange) ([]byte, bool) {
 		n, err := limited.Read(body[len(body):cap(body)])
 		body = body[:len(body)+n]
 		if err == io.EOF {
+			if x.body != nil {
+				x.body.b = body
+			}
 			return body, true
 		}
 		if err != nil {

@@ -37,6 +37,7 @@ func (e *Endpoint) serveModern(x *exchange, f *content.Frame) {
 		case methodDiscover:
 			a = answer{result: x.export.discover}
 		case methodListen:
+			x.keepBody()
 			*f = content.Frame{} // a subscription lives long, and must not keep its request's body alive
 			e.listenHTTP(x, req)
 			return

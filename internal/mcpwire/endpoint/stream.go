@@ -94,8 +94,11 @@ func (s *stream) notify(method string, params []byte) {
 	s.sendLocked(buf.b)
 }
 
-// finish sends the answer. Nothing is sent after it.
+// finish sends the answer. Nothing is sent after it, and the answer's bytes are given back.
 func (s *stream) finish(a *answer, id []byte) {
+	if a.reply != nil && a.reply.Release != nil {
+		defer a.reply.Release()
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.done = true

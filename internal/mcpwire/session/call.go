@@ -44,7 +44,7 @@ func (s *Session) SetTools(tools []*call.Descriptor) {
 // paramBuffers are the buffers of outgoing params.
 var paramBuffers = sync.Pool{New: func() any { b := make([]byte, 0, 2048); return &b }}
 
-const maxPooledParams = 64 << 10
+const maxPooledParams = 1 << 20
 
 // Call places one call, once. Its delivery is measured on the way (R3.1); whatever else is known is in the answer's
 // fault. It returns when an answer came, when none can come any more, or promptly after ctx has ended.
@@ -103,6 +103,7 @@ func (s *Session) Call(ctx context.Context, c Call) call.Answer {
 	a := content.CallAnswer(resp.Result, resp.Error, s.agreed().Modern)
 	a.Delivery = call.Confirmed
 	a.Contract = s.contract
+	a.Release = resp.Release
 	if resp.HTTPStatus >= 400 {
 		a.HTTPStatus = resp.HTTPStatus
 	}

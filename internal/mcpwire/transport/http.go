@@ -192,8 +192,14 @@ func (x *flight) do(r *Request) (Response, error) {
 	}
 	h["Accept"] = acceptBoth
 	h["Content-Type"] = contentJSON
-	body := content.AppendRequest(make([]byte, 0, 96+len(r.ID)+len(r.Method)+len(r.Params)), r.ID, r.Method, r.Params)
-	resp, err := x.send(http.MethodPost, h, body)
+	buf := message(96 + len(r.ID) + len(r.Method) + len(r.Params))
+	*buf = content.AppendRequest(*buf, r.ID, r.Method, r.Params)
+	defer func() {
+		if x.sentOut() {
+			keep(buf)
+		}
+	}()
+	resp, err := x.send(http.MethodPost, h, *buf)
 	if err != nil {
 		return Response{}, err
 	}

@@ -1,7 +1,6 @@
 package transport
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"net/http"
@@ -29,11 +28,13 @@ func (x *flight) answer(r *Request, h http.Header, resp *http.Response) (Respons
 	}
 	switch mediaType(resp) {
 	case "application/json":
-		b, err := x.readBody(resp, x.c.opts.MaxMessage)
+		b, release, err := x.readBody(resp, x.c.opts.MaxMessage)
 		if err != nil {
 			return Response{}, err
 		}
-		return x.c.jsonAnswer(r.ID, resp, b)
+		out, err := x.c.jsonAnswer(r.ID, resp, b)
+		out.Release = release
+		return out, err
 	case "text/event-stream":
 		return x.streamAnswer(r, h, resp)
 	}
@@ -138,27 +139,25 @@ func (x *flight) accepted(resp *http.Response) error {
 
 func clip(s string, n int) string { return s[:min(len(s), n)] }
 
-// readBody reads a body to its end, within a size and at a pace, and closes it. The bytes are the caller's.
-func (x *flight) readBody(resp *http.Response, limit int64) ([]byte, error) {
+// readBody reads a body to its end, within a size and at a pace, and closes it. The bytes are the caller's until it calls
+// release, which may be nil.
+func (x *flight) readBody(resp *http.Response, limit int64) (b []byte, release func(), err error) {
 	defer resp.Body.Close()
-	if resp.ContentLength > limit {
-		return nil, tooLarge(limit)
+	n := resp.ContentLength
+	switch {
+	case n > limit:
+		return nil, nil, tooLarge(limit)
+	case n >= 0 && n < pooledFrom:
+		b, err = x.readPaced(resp.Body, make([]byte, 0, n+1), limit)
+		return b, nil, err
 	}
-	if n := resp.ContentLength; n >= 0 && n <= keptBuffer {
-		return x.readPaced(resp.Body, make([]byte, 0, n+1), limit)
+	// What a peer says of its length is not believed beyond what is kept anyway: a longer body makes the buffer grow.
+	buf := message(int(min(max(n, pooledFrom), keptMessage)) + 1)
+	if b, err = x.readPaced(resp.Body, *buf, limit); err != nil {
+		return nil, nil, err
 	}
-	buf := readBuffers.Get().(*[]byte)
-	b, err := x.readPaced(resp.Body, (*buf)[:0], limit)
-	if err != nil {
-		return nil, err
-	}
-	out := b
-	if cap(b) <= keptBuffer {
-		out = bytes.Clone(b)
-		*buf = b[:0]
-		readBuffers.Put(buf)
-	}
-	return out, nil
+	*buf = b
+	return b, func() { keep(buf) }, nil
 }
 
 // readPrefix reads what is wanted of a body that explains a status, and closes it. It returns what it has, error or not.

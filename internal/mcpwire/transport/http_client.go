@@ -160,7 +160,7 @@ func (t roundTripper) message(x *flight, req *http.Request, resp *http.Response,
 	if resp.StatusCode != http.StatusOK {
 		limit = errorBody
 	}
-	b, err := x.readBody(resp, limit)
+	b, _, err := x.readBody(resp, limit)
 	if err != nil && resp.StatusCode == http.StatusOK {
 		return nil, err
 	}

@@ -1,7 +1,6 @@
 package transport
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -34,6 +33,7 @@ type flight struct {
 	sent   *sent
 	reused bool // the last connection had carried something before
 	lent   bool // a drain ends the flight
+	bodies []*outBody
 }
 
 func (c *HTTPCarrier) begin(ctx context.Context) (*flight, error) {
@@ -161,7 +161,9 @@ func (x *flight) roundTrip(method string, u *url.URL, h http.Header, body []byte
 			Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		}
 		if body != nil {
-			req.Body = io.NopCloser(bytes.NewReader(body))
+			out := &outBody{b: body}
+			x.bodies = append(x.bodies, out)
+			req.Body = out
 			req.ContentLength = int64(len(body))
 		}
 		x.reused = false
@@ -189,4 +191,14 @@ func (x *flight) drain(body io.ReadCloser) {
 		defer late.Stop()
 		_, _ = io.CopyN(io.Discard, body, 64<<10)
 	}()
+}
+
+// sentOut says whether every body that was given to net/http has been closed: then its bytes may be used again.
+func (x *flight) sentOut() bool {
+	for _, b := range x.bodies {
+		if !b.done() {
+			return false
+		}
+	}
+	return true
 }

@@ -34,6 +34,10 @@ type Response struct {
 	Result []byte
 	Error  *call.ProviderError
 
+	// Release gives the memory of Result and Error back, for another message to use; nil: there is nothing to give back.
+	// Calling it is never needed, and nothing may look at them afterwards.
+	Release func()
+
 	// HTTPStatus is the status of the HTTP answer that carried it; 0 on stdio.
 	HTTPStatus int
 	// Header is that of the HTTP answer; nil on stdio.
