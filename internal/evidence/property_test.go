@@ -1,0 +1,125 @@
+package evidence
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/ostiary/ostiary/call"
+)
+
+// Whatever is held, decided and purged, in whatever order and at whatever time: an item that was rejected or purged is
+// never released, no step is taken twice or back, every step names who took it and when, and a purged item has neither
+// payload nor excerpt.
+func TestStates(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m, now, limits := newMemory(), clock, Limits{Retention: time.Hour, MaxTotal: 300}
+		was := map[ID]Item{}
+		ever := map[ID]map[State]bool{}
+		id := func() ID { return ID(fmt.Sprint("e", rapid.IntRange(0, 4).Draw(t, "id"))) }
+		t.Repeat(map[string]func(*rapid.T){
+			"time": func(t *rapid.T) {
+				now = now.Add(time.Duration(rapid.IntRange(-10, 40).Draw(t, "minutes")) * time.Minute)
+			},
+			"hold": func(t *rapid.T) {
+				i := item(id())
+				i.Created = now
+				h, err := Hold(fakeSeal{}, i, rapid.SliceOfN(rapid.Byte(), 0, 100).Draw(t, "payload"), limits)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := Keep(m, h); err != nil && !errors.Is(err, errConflict) {
+					t.Fatal(err)
+				}
+			},
+			"decide": func(t *rapid.T) {
+				d := Decision{By: rapid.SampledFrom([]string{"bob", "carol", ""}).Draw(t, "who"), At: now}
+				step := rapid.SampledFrom([]func(Tx, ID, Decision) (Item, error){Release, Reject, Purge}).Draw(t, "step")
+				_, err := step(m, id(), d)
+				if err != nil && !errors.Is(err, ErrUnknown) && !errors.Is(err, ErrInvalid) && !errors.Is(err, ErrDecided) && !errors.Is(err, ErrOver) {
+					t.Fatal(err)
+				}
+			},
+			"sweep": func(t *rapid.T) {
+				ids, err := Expired(m, now, 3)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if n, err := Sweep(m, ids, now); err != nil || n != len(ids) {
+					t.Fatalf("swept %d of %d, %v", n, len(ids), err)
+				}
+			},
+			"": func(t *rapid.T) {
+				for _, i := range m.items {
+					before, known := was[i.ID]
+					if known && before.State != i.State && !before.State.mayBecome(i.State) {
+						t.Fatalf("%s went from %s to %s", i.ID, before.State, i.State)
+					}
+					if known && before.State == i.State && (before.Decision != i.Decision || before.Purge != i.Purge) {
+						t.Fatalf("%s: what was decided has changed", i.ID)
+					}
+					if ever[i.ID] == nil {
+						ever[i.ID] = map[State]bool{}
+					}
+					ever[i.ID][i.State] = true
+					if ever[i.ID][Released] && ever[i.ID][Rejected] {
+						t.Fatalf("%s was released and rejected", i.ID)
+					}
+					if i.State == Released && ever[i.ID][Purged] {
+						t.Fatalf("%s was released after it was purged", i.ID)
+					}
+					decided := i.Decision.By != "" && !i.Decision.At.IsZero() && (i.Decision.To == Released || i.Decision.To == Rejected)
+					purged := i.Purge.By != "" && !i.Purge.At.IsZero() && i.Purge.To == Purged
+					if (i.State == Released || i.State == Rejected) && (!decided || i.Decision.To != i.State) {
+						t.Fatalf("%s is %s by nobody: %+v", i.ID, i.State, i.Decision)
+					}
+					if i.State == Held && i.Decision != (Decision{}) || (i.State == Purged) != purged {
+						t.Fatalf("%s is %s: %+v, %+v", i.ID, i.State, i.Decision, i.Purge)
+					}
+					if i.Admitted(now) && (i.State != Released || !now.Before(i.Expires)) {
+						t.Fatalf("%s is admitted as %s", i.ID, i.State)
+					}
+					_, there := m.sealed[i.ID]
+					if there == (i.State == Purged) || i.State == Purged && i.Excerpt != "" {
+						t.Fatalf("%s is %s, payload %t, excerpt %q", i.ID, i.State, there, i.Excerpt)
+					}
+					was[i.ID] = i
+				}
+				if size, _ := m.EvidenceSize(); size > limits.MaxTotal {
+					t.Fatalf("%d bytes are kept", size)
+				}
+			},
+		})
+	})
+}
+
+// A payload belongs to one item: no other item has the same associated bytes.
+func FuzzAssociated(f *testing.F) {
+	f.Add("a", "b", "c", "d", "a", "b", "c", "d")
+	f.Add("a\n1:b", "", "c", "d", "a", "\n1:b", "c", "d")
+	f.Fuzz(func(t *testing.T, id, call1, provider, tool, id2, call2, provider2, tool2 string) {
+		a, b := item(ID(id)), item(ID(id2))
+		a.CallID, a.Provider, a.Tool = call.ID(call1), provider, call.ToolID(tool)
+		b.CallID, b.Provider, b.Tool = call.ID(call2), provider2, call.ToolID(tool2)
+		same := id == id2 && call1 == call2 && provider == provider2 && tool == tool2
+		if bytes.Equal(a.associated(), b.associated()) != same {
+			t.Fatalf("%q and %q", a.associated(), b.associated())
+		}
+	})
+}
+
+// Texts of strangers are bounded and valid.
+func FuzzClip(f *testing.F) {
+	f.Add("é\xff", 2)
+	f.Fuzz(func(t *testing.T, s string, most int) {
+		most = min(max(most, 0), 64)
+		got := clip(s, most)
+		if len(got) > most || clip(got, most) != got {
+			t.Fatalf("%q", got)
+		}
+	})
+}
