@@ -32,10 +32,12 @@ func admit(p *peer, listed []mcpraw.Tool) *entry {
 			e.left = append(e.left, "a tool without a name")
 			continue
 		case count[t.Name] > 1:
-			e.left = append(e.left, fmt.Sprintf("%q is listed %d times", t.Name, count[t.Name]))
+			if told := fmt.Sprintf("%q is listed %d times", t.Name, count[t.Name]); !slices.Contains(e.left, told) {
+				e.left = append(e.left, told)
+			}
 			continue
 		case schema.Text("type") != "object":
-			e.left = append(e.left, fmt.Sprintf("%q: its input is no object", t.Name))
+			e.left = append(e.left, fmt.Sprintf("%q: its input schema is no object's", t.Name))
 			continue
 		case t.Name == "bad_header": // of the example server: see its definition
 			e.left = append(e.left, fmt.Sprintf("%q: an illegal x-mcp-header", t.Name))

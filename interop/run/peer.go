@@ -31,6 +31,7 @@ type peer struct {
 	URL      string            `json:"url"` // of an HTTP server; the command is then started beside the gateway
 	Bearer   string            `json:"bearer"`
 	Revision string            `json:"revision"` // that must be negotiated
+	Slow     bool              `json:"slow"`     // it may take longer to start than the probe waits (R1.4), and is then a legacy server
 	Call     struct {
 		Tool      string          `json:"tool"`
 		Arguments json.RawMessage `json:"arguments"`

@@ -80,7 +80,11 @@ func (r *row) fill(ctx context.Context, at *place, p *peer) (err error) {
 	if r.Revision, err = negotiated(ctx, g, p.ID); err != nil {
 		return err
 	}
-	if r.Revision != p.Revision {
+	switch {
+	case r.Revision == p.Revision:
+	case p.Slow && r.Revision == mcpraw.Legacy:
+		r.Odd = append(r.Odd, "was up too late for the probe")
+	default:
 		return fmt.Errorf("negotiated %s, expected %s", r.Revision, p.Revision)
 	}
 	return throughGateway(ctx, g, r, e, ownResult, ownErr)
@@ -103,7 +107,10 @@ func throughGateway(ctx context.Context, g *gateway.Gateway, r *row, e *entry, o
 	p := e.peer
 	called := mcpraw.Tool{Name: p.Call.Tool}
 	result, err := c.Call(ctx, e.flat(called), string(p.Call.Arguments), nil)
-	if err != nil {
+	if refused := (*mcpraw.RPCError)(nil); errors.As(err, &refused) {
+		r.Call = fmt.Sprintf("%s: error %d of the server's", p.Call.Tool, refused.Code)
+		return sameRefusal(p, refused, ownErr)
+	} else if err != nil {
 		return err
 	}
 	outcome := result.Object("_meta").Object("org.ostiary/outcome")
@@ -146,17 +153,22 @@ func sameTools(e *entry, shown []mcpraw.Tool) error {
 	return nil
 }
 
+// sameRefusal checks that a JSON-RPC error is the server's own.
+func sameRefusal(p *peer, refused *mcpraw.RPCError, ownErr error) error {
+	var own *mcpraw.RPCError
+	if !errors.As(ownErr, &own) {
+		return fmt.Errorf("call %s: %w; the server's own answer was none (%v)", p.Call.Tool, refused, ownErr)
+	}
+	if refused.Code != own.Code || refused.Message != own.Message {
+		return fmt.Errorf("call %s: %w; the server's own is %w", p.Call.Tool, refused, own)
+	}
+	return nil
+}
+
 // sameAnswer checks that the gateway answered as the server did.
 func sameAnswer(p *peer, outcome, result, ownResult mcpraw.Object, ownErr error) error {
-	var rpc *mcpraw.RPCError
-	switch {
-	case errors.As(ownErr, &rpc):
-		if outcome.Text("status") != "failed" || outcome.Text("code") == "" {
-			return fmt.Errorf("call %s: the server's own answer is %w, the outcome is %v", p.Call.Tool, ownErr, result["_meta"])
-		}
-		return nil
-	case ownErr != nil:
-		return fmt.Errorf("call %s without the gateway: %w", p.Call.Tool, ownErr)
+	if ownErr != nil {
+		return fmt.Errorf("call %s: the gateway's answer is %.300s; without it there is %w", p.Call.Tool, result["content"], ownErr)
 	}
 	status := "succeeded"
 	if string(ownResult["isError"]) == "true" {
@@ -286,7 +298,7 @@ func checkTogether(ctx context.Context, at *place, peers []*peer) (r row) {
 				}
 			}
 			result, err := c.Call(ctx, e.flat(mcpraw.Tool{Name: e.peer.Call.Tool}), string(e.peer.Call.Arguments), nil)
-			if err != nil {
+			if refused := (*mcpraw.RPCError)(nil); err != nil && !(e.peer.Call.Offline && errors.As(err, &refused)) {
 				return fmt.Errorf("%s: %w", e.peer.ID, err)
 			}
 			outcome := result.Object("_meta").Object("org.ostiary/outcome")
