@@ -3,6 +3,7 @@ package policy
 import (
 	"bytes"
 	"errors"
+	"io"
 	"math"
 	"strconv"
 	"strings"
@@ -27,8 +28,8 @@ var (
 	errNoneAtHand = errors.New("the arguments are not known")
 )
 
-// readArguments reads a JSON object for CEL: objects as map[string]any, arrays as []any, integers as int64 or uint64,
-// other numbers as float64. A value that cannot be held as it is becomes a CEL error in its place, which concerns only the
+// readArguments reads a JSON object for CEL: objects as map[string]any, arrays as []any, everything else as CEL's own
+// values, integers as int or uint and other numbers as double. A value that cannot be held as it is becomes a CEL error in its place, which concerns only the
 // rules that look at it.
 func readArguments(raw []byte) (map[string]any, error) {
 	if len(raw) == 0 {
@@ -45,6 +46,9 @@ func readArguments(raw []byte) (map[string]any, error) {
 	m, ok := v.(map[string]any)
 	if !ok {
 		return nil, errNotObject
+	}
+	if _, err := r.dec.ReadToken(); !errors.Is(err, io.EOF) {
+		return nil, errNotObject // something follows
 	}
 	return m, nil
 }
@@ -94,11 +98,11 @@ func (r *reader) value(depth int) (any, error) {
 		if len(s) > maxText {
 			return types.WrapErr(errTooLong), nil
 		}
-		return s, nil
+		return types.String(s), nil
 	case '0':
 		return number(t.String()), nil
 	case 't', 'f':
-		return t.Bool(), nil
+		return types.Bool(t.Bool()), nil
 	case 'n':
 		return types.NullValue, nil
 	}
@@ -117,10 +121,10 @@ func (r *reader) end() error {
 func number(s string) any {
 	if !strings.ContainsAny(s, ".eE") {
 		if i, err := strconv.ParseInt(s, 10, 64); err == nil {
-			return i
+			return types.Int(i)
 		}
 		if u, err := strconv.ParseUint(s, 10, 64); err == nil {
-			return u
+			return types.Uint(u)
 		}
 		return types.WrapErr(errInexact)
 	}
@@ -128,5 +132,5 @@ func number(s string) any {
 	if err != nil || math.Abs(f) >= 1<<53 {
 		return types.WrapErr(errInexact)
 	}
-	return f
+	return types.Double(f)
 }

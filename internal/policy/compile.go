@@ -27,6 +27,8 @@ const (
 	// bound on cost is one on time, and the same question has the same answer on a slow machine.
 	costLimit     = 50_000
 	decisionLimit = 100_000
+	// cheap is what a rule may cost at most, whatever it is asked, to be evaluated without counting.
+	cheap = 10_000
 )
 
 // The variables that an expression may name.
@@ -105,12 +107,18 @@ func compile(name, text string) (*program, []mention, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if least, err := e.EstimateCost(checked, sizes{}); err != nil {
+	estimate, err := e.EstimateCost(checked, sizes{})
+	if err != nil {
 		return nil, nil, &RuleFault{Rule: name, Line: 1, Column: 1, Problem: "its cost cannot be estimated: " + err.Error()}
-	} else if least.Min > costLimit {
-		return nil, nil, &RuleFault{Rule: name, Line: 1, Column: 1, Problem: fmt.Sprintf("it costs at least %d: at most %d is possible", least.Min, costLimit)}
 	}
-	if p.Program, err = e.Program(checked, cel.EvalOptions(cel.OptOptimize), cel.CostTracking(callCosts{}), cel.CostLimit(costLimit)); err != nil {
+	if estimate.Min > costLimit {
+		return nil, nil, &RuleFault{Rule: name, Line: 1, Column: 1, Problem: fmt.Sprintf("it costs at least %d: at most %d is possible", estimate.Min, costLimit)}
+	}
+	options := []cel.ProgramOption{cel.EvalOptions(cel.OptOptimize)}
+	if estimate.Max > cheap {
+		options = append(options, cel.CostTracking(callCosts{}), cel.CostLimit(costLimit))
+	}
+	if p.Program, err = e.Program(checked, options...); err != nil {
 		return nil, nil, &RuleFault{Rule: name, Line: 1, Column: 1, Problem: err.Error()}
 	}
 	return p, mentions, nil
@@ -140,11 +148,25 @@ func (p *program) position(id int64) (line, column int) {
 	return l.Line(), l.Column() + 1
 }
 
-// sizes estimates nothing: what comes from arguments has any size. The least cost is what counts.
+// sizes bounds what expressions look at: arguments by the bounds of what is read of them, all else by the length of names.
 type sizes struct{}
 
-func (sizes) EstimateSize(cost.AstNode) *cost.SizeEstimate { return nil }
+const maxNameSize = 1024 // of principals, tools and exports; what makes them allows less
 
-func (sizes) EstimateCallCost(string, string, *cost.AstNode, []cost.AstNode) *cost.CallEstimate {
-	return nil
+func (sizes) EstimateSize(n cost.AstNode) *cost.SizeEstimate {
+	path := n.Path()
+	if len(path) == 0 {
+		return nil
+	}
+	if path[0] != varArgs {
+		return &cost.SizeEstimate{Min: 0, Max: maxNameSize}
+	}
+	return &cost.SizeEstimate{Min: 0, Max: max(maxText, maxValues)}
+}
+
+func (sizes) EstimateCallCost(_, overload string, target *cost.AstNode, _ []cost.AstNode) *cost.CallEstimate {
+	if overload != overloadWithin || target == nil {
+		return nil
+	}
+	return &cost.CallEstimate{CostEstimate: cost.CostEstimate{Min: 1, Max: 1 + maxText/10}}
 }

@@ -24,7 +24,7 @@ func (p *Policy) digest() (call.Digest, error) {
 	var b bytes.Buffer
 	w := writer{enc: jsontext.NewEncoder(&b)}
 	w.begin('{')
-	w.field("limits", func() { w.ints(costLimit, decisionLimit, maxDepth, maxValues, maxText) })
+	w.field("limits", func() { w.ints(costLimit, decisionLimit, cheap, maxDepth, maxValues, maxText) })
 	w.field("rules", func() {
 		w.begin('[')
 		for _, r := range p.rules {
