@@ -34,8 +34,9 @@ var may = map[string]struct{ ours, outside []string }{
 	"internal/vault":    {outside: []string{jsonLib, "filippo.io/age", "github.com/zalando/go-keyring", "golang.org/x/sys"}},
 	"internal/evidence": {ours: []string{"call"}},
 
-	"internal/review":   {},
-	"internal/approval": {ours: []string{"call", "internal/review"}, outside: []string{jsonLib}},
+	"internal/review":    {},
+	"internal/admission": {ours: []string{"call", "internal/drift", "internal/review"}, outside: []string{jsonLib, "github.com/pelletier/go-toml/v2"}},
+	"internal/approval":  {ours: []string{"call", "internal/review"}, outside: []string{jsonLib}},
 
 	"internal/store": {ours: []string{"call", "internal/evidence", "internal/ledger"}},
 	"internal/store/sqlstore": {ours: []string{"call", "internal/evidence", "internal/ledger", "internal/store"},

@@ -17,6 +17,7 @@ import (
 func TestR7_5_Invariants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := newFixture()
+		f.Entitled = func(decider string, _ *Request) bool { return decider != "mallory" }
 		now := noon
 		var calls []Call
 		for i := range 4 {
@@ -35,9 +36,15 @@ func TestR7_5_Invariants(t *testing.T) {
 		}
 		grants, spent, first, last := map[ID]grant{}, map[ID]int{}, map[ID]Decision{}, map[ID]State{}
 		asked := map[ID]int{}
-		ids := func(t *rapid.T) ID { return ID(fmt.Sprintf("a%03d", rapid.IntRange(1, max(1, f.n)).Draw(t, "id"))) }
+		var requests []ID
+		ids := func(t *rapid.T) ID { // the requests that there were, the latest most of all
+			if n := len(requests); n > 0 {
+				return requests[max(0, n-1-rapid.IntRange(0, 3).Draw(t, "id"))]
+			}
+			return "none"
+		}
 		aCallNo := rapid.IntRange(0, len(calls)-1)
-		who := rapid.SampledFrom([]string{"bob", "eve", "alice", "carol", ""})
+		who := rapid.SampledFrom([]string{"bob", "bob", "eve", "alice", "carol", "mallory", ""})
 		decided := func(t *rapid.T, id ID, d Decision, by string, err error) {
 			if err != nil {
 				return
@@ -45,7 +52,7 @@ func TestR7_5_Invariants(t *testing.T) {
 			if first[id] != Undecided {
 				t.Fatalf("%s was decided as %s, and then as %s", id, first[id], d)
 			}
-			if by == calls[asked[id]].Principal || by != "bob" && by != "eve" {
+			if by == calls[asked[id]].Principal || by == "mallory" || by == "" {
 				t.Fatalf("%q decides on a request of %s", by, calls[asked[id]].Principal)
 			}
 			first[id] = d
@@ -59,6 +66,7 @@ func TestR7_5_Invariants(t *testing.T) {
 				}
 				if err == nil && r.ID == ID(fmt.Sprintf("a%03d", f.n%1000)) {
 					asked[r.ID] = i
+					requests = append(requests, r.ID)
 				}
 			},
 			"grant": func(t *rapid.T) {
@@ -92,10 +100,11 @@ func TestR7_5_Invariants(t *testing.T) {
 				}
 			},
 			"time": func(t *rapid.T) {
-				now = now.Add(rapid.SampledFrom([]time.Duration{time.Second, 5 * time.Minute, 10 * time.Minute, 9 * time.Hour}).Draw(t, "passes"))
+				now = now.Add(rapid.SampledFrom([]time.Duration{time.Second, time.Second, 5 * time.Minute, 10 * time.Minute, 9 * time.Hour}).Draw(t, "passes"))
 			},
 			"spend": func(t *rapid.T) {
-				id, i := ids(t), aCallNo.Draw(t, "call")
+				id := ids(t)
+				i := rapid.SampledFrom([]int{asked[id], asked[id], aCallNo.Draw(t, "call")}).Draw(t, "by")
 				if f.spend(id, calls[i], now) != nil {
 					return
 				}
