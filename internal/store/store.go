@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/ostiary/ostiary/internal/evidence"
 	"github.com/ostiary/ostiary/internal/ledger"
 )
 
@@ -22,11 +23,13 @@ var (
 // Tx is one read-write transaction.
 type Tx interface {
 	ledger.Tx
+	evidence.Tx
 }
 
 // View is one read-only transaction over a consistent state.
 type View interface {
 	ledger.View
+	evidence.View
 }
 
 // Store keeps all rows of one gateway. All methods may be called concurrently.

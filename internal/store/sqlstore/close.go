@@ -32,7 +32,7 @@ func (s *Store) close() error {
 	if s.lost > 0 {
 		errs = append(errs, unavailable("%d enqueued transactions were not written", s.lost))
 	}
-	errs = append(errs, s.readers.Close())
+	errs = append(errs, s.readers.Close(), s.state.held.committed.Close())
 	if !s.fatal {
 		if err := s.conn.truncate.exec(); err != nil && !passing(err) {
 			errs = append(errs, err)

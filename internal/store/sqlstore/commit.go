@@ -112,7 +112,7 @@ func (s *Store) commit(point, probe bool) error {
 		_ = s.conn.rollback.exec()
 		return err
 	}
-	s.unflushed += 4 + len(st.records)
+	s.unflushed += 4 + len(st.records) + st.held.pages()
 	st.settle(edge)
 	if signed.seq > 0 {
 		s.signed = signed
@@ -141,6 +141,9 @@ func (s *Store) insert(edge *ledger.Edge, point, probe bool) (signed signedPoint
 		if err != nil {
 			return signed, err
 		}
+	}
+	if err := s.writeHeld(); err != nil {
+		return signed, err
 	}
 	if probe {
 		if err := s.conn.meta.exec(metaProbe, s.o.Now().UTC().Format(time.RFC3339)); err != nil {

@@ -12,8 +12,8 @@
 // of its group is untouched, without a savepoint and without running anything again; a commit that fails undoes the whole
 // group; and an intent that is opened and closed within one group costs no row.
 //
-// Rows of further kinds that a transaction must read back from SQL would write what is pending first and open a savepoint
-// at the first such access.
+// Evidence is too much to be in memory. A transaction reads an item that it names from what is committed, which nobody
+// else changes, unless its group has touched it: what the group did lies over that, with the same notes of how to undo it.
 //
 // # Locks
 //

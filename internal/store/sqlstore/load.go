@@ -71,6 +71,9 @@ func (s *Store) load(ctx context.Context) error {
 		}
 		s.state.chain, s.state.edge = w.Chain(), w.Edge()
 		s.signed = signedPoint{seq: point, at: s.o.Now()}
+		if err := s.loadHeld(v); err != nil {
+			return err
+		}
 		return s.loadIntents(v)
 	})
 }

@@ -115,10 +115,16 @@ func open(ctx context.Context, o Options) (_ *Store, err error) {
 		return nil, err
 	}
 	undo = append(undo, readers.Close)
+	lookups, err := openReaders(o.Dir)
+	if err != nil {
+		return nil, err
+	}
+	undo = append(undo, lookups.Close)
+	lookups.SetMaxOpenConns(1)
 	s := &Store{
 		o: o, whole: whole, lock: lock, conn: c, readers: readers, health: newHealth(o.StallAfter, o.Logger),
 		queue: make(chan *op, o.MaxQueue), urgent: make(chan struct{}, 1), closing: make(chan struct{}), finished: make(chan struct{}),
-		state:        state{intents: map[call.ID]*intent{}},
+		state:        state{intents: map[call.ID]*intent{}, held: heldState{committed: lookups}},
 		companyTimer: stoppedTimer(), checkpointTimer: stoppedTimer(),
 	}
 	if err := s.loadKey(ctx); err != nil {

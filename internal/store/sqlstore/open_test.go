@@ -284,14 +284,24 @@ func TestF60_NewerSchemaIsRefused(t *testing.T) {
 // F-60: a migration that ends in the middle leaves the schema as it was and a backup; the next start runs it again.
 func TestF60_MigrationResumes(t *testing.T) {
 	dir := fill(t, 3)
-	first, err := fs.ReadFile(sqliteDialect.files(), "00001_ledger.sql")
+	now, err := newestSchema()
 	if err != nil {
 		t.Fatal(err)
 	}
-	files := fstest.MapFS{
-		"00001_ledger.sql": {Data: first},
-		"00002_next.sql":   {Data: []byte("-- +goose Up\nCREATE TABLE next (a TEXT);\nINSERT INTO nowhere VALUES (1);\n")},
+	names, err := fs.Glob(sqliteDialect.files(), "*.sql")
+	if err != nil {
+		t.Fatal(err)
 	}
+	files := fstest.MapFS{}
+	for _, name := range names {
+		data, err := fs.ReadFile(sqliteDialect.files(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[name] = &fstest.MapFile{Data: data}
+	}
+	next := fmt.Sprintf("%05d_next.sql", now+1)
+	files[next] = &fstest.MapFile{Data: []byte("-- +goose Up\nCREATE TABLE next (a TEXT);\nINSERT INTO nowhere VALUES (1);\n")}
 	up := func() error {
 		db, err := sql.Open("sqlite", dsn(dir, writeParameters))
 		if err != nil {
@@ -307,11 +317,11 @@ func TestF60_MigrationResumes(t *testing.T) {
 	if err := up(); err == nil {
 		t.Fatal("a bad migration succeeds")
 	}
-	if _, err := os.Stat(filepath.Join(dir, "ostiary-schema-1.db")); err != nil {
+	if _, err := os.Stat(filepath.Join(dir, fmt.Sprintf("ostiary-schema-%d.db", now))); err != nil {
 		t.Errorf("no backup: %v", err)
 	}
-	closeTest(t, openTest(t, Options{Dir: dir})) // still version 1
-	files["00002_next.sql"] = &fstest.MapFile{Data: []byte("-- +goose Up\nCREATE TABLE next (a TEXT);\n")}
+	closeTest(t, openTest(t, Options{Dir: dir})) // still the version that it was
+	files[next] = &fstest.MapFile{Data: []byte("-- +goose Up\nCREATE TABLE next (a TEXT);\n")}
 	if err := up(); err != nil {
 		t.Fatal(err)
 	}

@@ -24,6 +24,8 @@ type state struct {
 	records []ledger.Record // of this group
 	bodies  []byte          // the memory that their bodies are in, used again for each group
 	changes []change        // of this group, to undo them
+
+	held heldState // evidence
 }
 
 // intent is one open intent. stored says that its row is in the database.
@@ -40,13 +42,13 @@ type change struct {
 
 // mark is a place to go back to.
 type mark struct {
-	records, bodies, changes int
-	seq                      int64
-	hash                     ledger.Hash
+	records, bodies, changes, held int
+	seq                            int64
+	hash                           ledger.Hash
 }
 
 func (s *state) mark() mark {
-	return mark{len(s.records), len(s.bodies), len(s.changes), s.chain.Seq, s.chain.Hash}
+	return mark{len(s.records), len(s.bodies), len(s.changes), len(s.held.changes), s.chain.Seq, s.chain.Hash}
 }
 
 func (s *state) rewind(m mark) {
@@ -61,10 +63,13 @@ func (s *state) rewind(m mark) {
 		}
 	}
 	s.changes = s.changes[:m.changes]
+	s.held.rewind(m.held)
 }
 
 // empty says that the group has nothing to write.
-func (s *state) empty() bool { return len(s.records) == 0 && len(s.changes) == 0 }
+func (s *state) empty() bool {
+	return len(s.records) == 0 && len(s.changes) == 0 && len(s.held.changes) == 0
+}
 
 // settle makes what the group has done the committed state.
 func (s *state) settle(edge ledger.Edge) {
@@ -82,6 +87,7 @@ func (s *state) clear() {
 	s.records = s.records[:0]
 	clear(s.changes)
 	s.changes = s.changes[:0]
+	s.held.clear()
 	if s.bodies = s.bodies[:0]; cap(s.bodies) > keepBodies {
 		s.bodies = nil
 	}

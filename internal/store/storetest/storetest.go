@@ -36,6 +36,11 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"Watch", testWatch},
 		{"CloseCommitsTheQueue", testClose},
 		{"ConcurrentChain", testConcurrentChain},
+		{"Evidence", testEvidence},
+		{"EvidenceAtomicity", testEvidenceAtomicity},
+		{"EvidenceList", testEvidenceList},
+		{"EvidenceLarge", testEvidenceLarge},
+		{"EvidenceConcurrent", testEvidenceConcurrent},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := open(t)
