@@ -61,10 +61,11 @@ func (b *Budgets) Take(principal, session string, digest call.Digest, now time.T
 // roomLocked says whether both callers have a place, or can be given one. Idle budgets make room.
 func (b *Budgets) roomLocked(whole, one caller, now time.Time) bool {
 	missing := 0
-	for _, c := range []caller{whole, one} {
-		if _, ok := b.kept[c]; !ok {
-			missing++
-		}
+	if _, ok := b.kept[whole]; !ok {
+		missing++
+	}
+	if _, ok := b.kept[one]; !ok && one != whole {
+		missing++
 	}
 	if missing == 0 || len(b.kept)+missing <= maxCallers {
 		return true

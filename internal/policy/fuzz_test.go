@@ -52,7 +52,6 @@ func FuzzCompileRule(f *testing.F) {
 	})
 }
 
-
 // What is read of arguments is what strict JSON says, or nothing: never a partial value, never a rounded integer.
 func FuzzReadArguments(f *testing.F) {
 	for _, s := range argumentses {

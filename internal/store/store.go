@@ -6,6 +6,7 @@ import (
 
 	"github.com/ostiary/ostiary/internal/evidence"
 	"github.com/ostiary/ostiary/internal/ledger"
+	"github.com/ostiary/ostiary/internal/policy"
 )
 
 var (
@@ -24,12 +25,14 @@ var (
 type Tx interface {
 	ledger.Tx
 	evidence.Tx
+	policy.Tx
 }
 
 // View is one read-only transaction over a consistent state.
 type View interface {
 	ledger.View
 	evidence.View
+	policy.View
 }
 
 // Store keeps all rows of one gateway. All methods may be called concurrently.

@@ -19,6 +19,7 @@ type conn struct {
 
 	begin, commit, rollback                                          *stmt
 	insertRecord, insertIntent, deleteIntent, insertCheckpoint, meta *stmt
+	putTaint, dropTaint, getTaint                                    *stmt
 	insertEvidence, decideEvidence, insertSealed, deleteSealed       *stmt
 	flush, truncate                                                  *stmt
 }
@@ -50,6 +51,7 @@ func openConn(ctx context.Context, dataSource string) (_ *conn, err error) {
 		{&c.begin, "BEGIN IMMEDIATE"}, {&c.commit, "COMMIT"}, {&c.rollback, "ROLLBACK"},
 		{&c.insertRecord, sqlInsertRecord}, {&c.insertIntent, sqlInsertIntent}, {&c.deleteIntent, sqlDeleteIntent},
 		{&c.insertCheckpoint, sqlInsertCheckpoint}, {&c.meta, sqlSetMeta},
+		{&c.putTaint, sqlPutTaint}, {&c.dropTaint, sqlDropTaint}, {&c.getTaint, sqlTaint},
 		{&c.insertEvidence, sqlInsertEvidence}, {&c.decideEvidence, sqlDecideEvidence},
 		{&c.insertSealed, sqlInsertSealed}, {&c.deleteSealed, sqlDeleteSealed},
 		{&c.flush, "PRAGMA wal_checkpoint(PASSIVE)"}, {&c.truncate, "PRAGMA wal_checkpoint(TRUNCATE)"},
@@ -70,7 +72,7 @@ func openConn(ctx context.Context, dataSource string) (_ *conn, err error) {
 func (c *conn) close() error {
 	var errs []error
 	for _, s := range []*stmt{c.begin, c.commit, c.rollback, c.insertRecord, c.insertIntent, c.deleteIntent, c.insertCheckpoint, c.meta,
-		c.insertEvidence, c.decideEvidence, c.insertSealed, c.deleteSealed, c.flush, c.truncate} {
+		c.putTaint, c.dropTaint, c.getTaint, c.insertEvidence, c.decideEvidence, c.insertSealed, c.deleteSealed, c.flush, c.truncate} {
 		if s != nil {
 			errs = append(errs, s.s.Close())
 		}

@@ -25,7 +25,8 @@ type state struct {
 	bodies  []byte          // the memory that their bodies are in, used again for each group
 	changes []change        // of this group, to undo them
 
-	held heldState // evidence
+	taints taintState
+	held   heldState // evidence
 }
 
 // intent is one open intent. stored says that its row is in the database.
@@ -45,10 +46,11 @@ type mark struct {
 	records, bodies, changes, held int
 	seq                            int64
 	hash                           ledger.Hash
+	taints                         int
 }
 
 func (s *state) mark() mark {
-	return mark{len(s.records), len(s.bodies), len(s.changes), len(s.held.changes), s.chain.Seq, s.chain.Hash}
+	return mark{len(s.records), len(s.bodies), len(s.changes), len(s.held.changes), s.chain.Seq, s.chain.Hash, len(s.taints.changes)}
 }
 
 func (s *state) rewind(m mark) {
@@ -63,17 +65,19 @@ func (s *state) rewind(m mark) {
 		}
 	}
 	s.changes = s.changes[:m.changes]
+	s.taints.rewind(m.taints)
 	s.held.rewind(m.held)
 }
 
 // empty says that the group has nothing to write.
 func (s *state) empty() bool {
-	return len(s.records) == 0 && len(s.changes) == 0 && len(s.held.changes) == 0
+	return len(s.records) == 0 && len(s.changes) == 0 && len(s.taints.changes) == 0 && len(s.held.changes) == 0
 }
 
 // settle makes what the group has done the committed state.
 func (s *state) settle(edge ledger.Edge) {
 	s.edge = edge
+	s.taints.settle()
 	for _, c := range s.changes {
 		c.intent.stored = true // of no interest for those that are closed
 	}
@@ -87,6 +91,7 @@ func (s *state) clear() {
 	s.records = s.records[:0]
 	clear(s.changes)
 	s.changes = s.changes[:0]
+	s.taints.clear()
 	s.held.clear()
 	if s.bodies = s.bodies[:0]; cap(s.bodies) > keepBodies {
 		s.bodies = nil
