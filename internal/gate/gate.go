@@ -78,7 +78,7 @@ func (g *Gate) Call(ctx context.Context, r call.Request) call.Reply {
 	}
 
 	// 4. May they. A visible tool or a healthy connection grants nothing (R7.3).
-	p.decision = g.o.Policy.Decide(r.Principal, tool.Descriptor)
+	p.decision = g.o.Policy.Judge(policy.Question{Principal: r.Principal, Export: r.Export, Tool: tool.Descriptor, Arguments: r.Arguments})
 	if p.decision.Verdict == policy.Deny {
 		return p.refuse(ctx, call.CodeDenied, p.decision.Reason)
 	}
