@@ -33,8 +33,9 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// writeConfig makes a configuration in dir whose one provider, ex, is the test binary as the example server.
-func writeConfig(t testing.TB, dir, more string, args ...string) string {
+// writeConfig makes a configuration in dir whose provider ex is the test binary as the example server; tables are further
+// ones.
+func writeConfig(t testing.TB, dir, tables string, args ...string) string {
 	t.Helper()
 	list := ""
 	for i, a := range args {
@@ -56,13 +57,13 @@ env           = { %s = "example-server" }
 trust_tier    = "CONTROLLED_LOCAL"
 allowed_tools = ["echo", "add", "fail", "refuse", "slow", "hang", "die", "kinds", "count", "write_note", "meta", "big", "drift"]
 close_seconds = 2
-%s
 [provider.ex.policy]
 available = true
 approval  = "never"
 [provider.ex.policy.tools.echo]
 effect    = "READ_ONLY"
-`, self(t), list, roleEnv, more)
+%s
+`, self(t), list, roleEnv, tables)
 	path := filepath.Join(dir, "ostiary.toml")
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
