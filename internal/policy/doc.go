@@ -21,4 +21,18 @@
 //     [Policy.Judge] and [Labels]), unless an allow rule for flows matches.
 //
 // Annotations of a provider are no part of any of this (R6.7): no rule sees them.
+//
+// # What an expression sees
+//
+//	principal.id  export  provider.package  provider.trust  tool.id  tool.name  tool.effect   texts
+//	tool.labels  session.taints                                                               lists of texts
+//	args                                                                                      the arguments, of any type
+//
+// The operators and macros of CEL are there, and size, contains, startsWith, endsWith, matches (with a literal pattern),
+// within and the conversions int, uint, double, string and bool; nothing that knows a time, a file or an address. As
+// anywhere in CEL, && and || have a value if one side alone decides it, though the other is an error, and values of
+// different types are not equal: args.n == '1' is false of the number 1.
+//
+// Integers in arguments are exact. What a rule cannot look at as it is, it cannot look at: a number beyond 64 bits, a text
+// beyond 64 KiB, more than 50 000 values. Rules that look elsewhere are not concerned.
 package policy
