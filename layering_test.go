@@ -38,10 +38,10 @@ var may = map[string]struct{ ours, outside []string }{
 	"internal/admission": {ours: []string{"call", "internal/drift", "internal/review"}, outside: []string{jsonLib, "github.com/pelletier/go-toml/v2"}},
 	"internal/approval":  {ours: []string{"call", "internal/review"}, outside: []string{jsonLib}},
 
-	"internal/store": {ours: []string{"call", "internal/evidence", "internal/ledger", "internal/policy"}},
-	"internal/store/sqlstore": {ours: []string{"call", "internal/evidence", "internal/ledger", "internal/policy", "internal/store"},
+	"internal/store": {ours: []string{"call", "internal/admission", "internal/approval", "internal/evidence", "internal/ledger", "internal/policy"}},
+	"internal/store/sqlstore": {ours: []string{"call", "internal/admission", "internal/approval", "internal/evidence", "internal/ledger", "internal/policy", "internal/store"},
 		outside: []string{"modernc.org/sqlite", "github.com/pressly/goose/v3", "golang.org/x/mod/sumdb", "golang.org/x/sys"}},
-	"internal/store/storetest": {ours: []string{"call", "internal/evidence", "internal/ledger", "internal/policy", "internal/store"}, outside: []string{"github.com/google/go-cmp", "pgregory.net/rapid"}},
+	"internal/store/storetest": {ours: []string{"call", "internal/admission", "internal/approval", "internal/evidence", "internal/ledger", "internal/policy", "internal/store"}, outside: []string{"github.com/google/go-cmp", "pgregory.net/rapid"}},
 
 	"internal/gate": {ours: []string{"call", "internal/drift", "internal/firewall", "internal/ledger", "internal/policy", "internal/provider", "internal/store"},
 		outside: []string{jsonLib}},

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 
+	"github.com/ostiary/ostiary/internal/admission"
+	"github.com/ostiary/ostiary/internal/approval"
 	"github.com/ostiary/ostiary/internal/evidence"
 	"github.com/ostiary/ostiary/internal/ledger"
 	"github.com/ostiary/ostiary/internal/policy"
@@ -25,6 +27,8 @@ var (
 type Tx interface {
 	ledger.Tx
 	evidence.Tx
+	approval.Tx
+	admission.Tx
 	policy.Tx
 }
 
@@ -32,6 +36,8 @@ type Tx interface {
 type View interface {
 	ledger.View
 	evidence.View
+	approval.View
+	admission.View
 	policy.View
 }
 

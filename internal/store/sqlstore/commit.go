@@ -112,7 +112,7 @@ func (s *Store) commit(point, probe bool) error {
 		_ = s.conn.rollback.exec()
 		return err
 	}
-	s.unflushed += 4 + len(st.records) + len(st.taints.changes) + st.held.pages()
+	s.unflushed += 4 + len(st.records) + len(st.taints.changes) + st.held.pages() + len(st.kept.changes)
 	st.settle(edge)
 	if signed.seq > 0 {
 		s.signed = signed
@@ -146,6 +146,9 @@ func (s *Store) insert(edge *ledger.Edge, point, probe bool) (signed signedPoint
 		return signed, err
 	}
 	if err := st.taints.write(s.conn); err != nil {
+		return signed, err
+	}
+	if err := st.kept.write(s.conn); err != nil {
 		return signed, err
 	}
 	if probe {

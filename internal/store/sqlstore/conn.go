@@ -21,6 +21,8 @@ type conn struct {
 	insertRecord, insertIntent, deleteIntent, insertCheckpoint, meta *stmt
 	putTaint, dropTaint, getTaint                                    *stmt
 	insertEvidence, decideEvidence, insertSealed, deleteSealed       *stmt
+	upsertApproval, deleteApproval, upsertPin, deletePin             *stmt
+	upsertQuarantine, deleteQuarantine                               *stmt
 	flush, truncate                                                  *stmt
 }
 
@@ -54,6 +56,9 @@ func openConn(ctx context.Context, dataSource string) (_ *conn, err error) {
 		{&c.putTaint, sqlPutTaint}, {&c.dropTaint, sqlDropTaint}, {&c.getTaint, sqlTaint},
 		{&c.insertEvidence, sqlInsertEvidence}, {&c.decideEvidence, sqlDecideEvidence},
 		{&c.insertSealed, sqlInsertSealed}, {&c.deleteSealed, sqlDeleteSealed},
+		{&c.upsertApproval, sqlUpsertApproval}, {&c.deleteApproval, sqlDeleteApproval},
+		{&c.upsertPin, sqlUpsertPin}, {&c.deletePin, sqlDeletePin},
+		{&c.upsertQuarantine, sqlUpsertQuarantine}, {&c.deleteQuarantine, sqlDeleteQuarantine},
 		{&c.flush, "PRAGMA wal_checkpoint(PASSIVE)"}, {&c.truncate, "PRAGMA wal_checkpoint(TRUNCATE)"},
 	} {
 		s, err := dc.Prepare(p.sql)
@@ -72,7 +77,8 @@ func openConn(ctx context.Context, dataSource string) (_ *conn, err error) {
 func (c *conn) close() error {
 	var errs []error
 	for _, s := range []*stmt{c.begin, c.commit, c.rollback, c.insertRecord, c.insertIntent, c.deleteIntent, c.insertCheckpoint, c.meta,
-		c.putTaint, c.dropTaint, c.getTaint, c.insertEvidence, c.decideEvidence, c.insertSealed, c.deleteSealed, c.flush, c.truncate} {
+		c.putTaint, c.dropTaint, c.getTaint, c.insertEvidence, c.decideEvidence, c.insertSealed, c.deleteSealed,
+		c.upsertApproval, c.deleteApproval, c.upsertPin, c.deletePin, c.upsertQuarantine, c.deleteQuarantine, c.flush, c.truncate} {
 		if s != nil {
 			errs = append(errs, s.s.Close())
 		}

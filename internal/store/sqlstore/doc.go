@@ -12,6 +12,8 @@
 // of its group is untouched, without a savepoint and without running anything again; a commit that fails undoes the whole
 // group; and an intent that is opened and closed within one group costs no row.
 //
+// Approvals, pins and quarantine are few, and in memory too; a commit writes the rows that its group has changed.
+//
 // Evidence is too much to be in memory. A transaction reads an item that it names from what is committed, which nobody
 // else changes, unless its group has touched it: what the group did lies over that, with the same notes of how to undo it.
 //

@@ -74,6 +74,9 @@ func (s *Store) load(ctx context.Context) error {
 		if err := s.loadHeld(v); err != nil {
 			return err
 		}
+		if err := s.loadKept(v); err != nil {
+			return err
+		}
 		return s.loadIntents(v)
 	})
 }

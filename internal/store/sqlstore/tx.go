@@ -27,6 +27,7 @@ type state struct {
 
 	taints taintState
 	held   heldState // evidence
+	kept   kept      // approvals, pins, quarantine
 }
 
 // intent is one open intent. stored says that its row is in the database.
@@ -46,11 +47,11 @@ type mark struct {
 	records, bodies, changes, held int
 	seq                            int64
 	hash                           ledger.Hash
-	taints                         int
+	taints, kept                   int
 }
 
 func (s *state) mark() mark {
-	return mark{len(s.records), len(s.bodies), len(s.changes), len(s.held.changes), s.chain.Seq, s.chain.Hash, len(s.taints.changes)}
+	return mark{len(s.records), len(s.bodies), len(s.changes), len(s.held.changes), s.chain.Seq, s.chain.Hash, len(s.taints.changes), len(s.kept.changes)}
 }
 
 func (s *state) rewind(m mark) {
@@ -67,11 +68,13 @@ func (s *state) rewind(m mark) {
 	s.changes = s.changes[:m.changes]
 	s.taints.rewind(m.taints)
 	s.held.rewind(m.held)
+	s.kept.rewind(m.kept)
 }
 
 // empty says that the group has nothing to write.
 func (s *state) empty() bool {
-	return len(s.records) == 0 && len(s.changes) == 0 && len(s.taints.changes) == 0 && len(s.held.changes) == 0
+	return len(s.records) == 0 && len(s.changes) == 0 && len(s.taints.changes) == 0 && len(s.held.changes) == 0 &&
+		len(s.kept.changes) == 0
 }
 
 // settle makes what the group has done the committed state.
@@ -93,6 +96,7 @@ func (s *state) clear() {
 	s.changes = s.changes[:0]
 	s.taints.clear()
 	s.held.clear()
+	s.kept.clear()
 	if s.bodies = s.bodies[:0]; cap(s.bodies) > keepBodies {
 		s.bodies = nil
 	}

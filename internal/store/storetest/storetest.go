@@ -41,6 +41,14 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"EvidenceList", testEvidenceList},
 		{"EvidenceLarge", testEvidenceLarge},
 		{"EvidenceConcurrent", testEvidenceConcurrent},
+		{"Approvals", testApprovals},
+		{"ApprovalsAreUndone", testApprovalsAreUndone},
+		{"ApprovalsAgree", testApprovalsAgree},
+		{"GrantIsSpentWithTheIntent", testGrantIsSpentWithTheIntent},
+		{"GrantIsSpentOnce", testGrantIsSpentOnce},
+		{"Pins", testPins},
+		{"Quarantines", testQuarantines},
+		{"AdmissionIsUndone", testAdmissionIsUndone},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := open(t)
