@@ -231,24 +231,47 @@ func unentity(t []byte) (view, bool) {
 }
 
 // rewritten is t with the sequences that next undoes undone. next appends to out and says how much of t that took, 0 for
-// nothing. ok is false if nothing was undone.
+// nothing. ok is false if nothing was undone, or only line ends and tabs: they hide nothing. Of a long text, only what is near
+// an undone sequence is kept.
 func rewritten(t []byte, next func(t, out []byte) ([]byte, int)) (v view, ok bool) {
-	out, at := make([]byte, 0, len(t)), make([]int32, 0, len(t)+1)
+	const around = 512
+	var out []byte
+	var at []int32
+	kept := 0 // t is copied, or left out, as far as here
 	for i := 0; i < len(t); {
-		before := len(out)
-		var n int
-		if c := t[i]; c == '%' || c == '\\' || c == '&' {
-			out, n = next(t[i:], out)
+		j := bytes.IndexAny(t[i:], `%\&`)
+		if j < 0 {
+			break
 		}
+		i += j
+		_, n := next(t[i:], nil)
 		if n == 0 {
-			out, n = append(out, t[i]), 1
-		} else {
-			ok = true
+			i++
+			continue
 		}
-		for range len(out) - before {
-			at = append(at, int32(i))
+		from, to := max(kept, i-around), min(len(t), i+around)
+		if from > kept {
+			out, at = append(out, '\n', '\n'), append(at, int32(from), int32(from))
 		}
-		i += n
+		for i = from; i < to; {
+			before, n := len(out), 0
+			if c := t[i]; c == '%' || c == '\\' || c == '&' {
+				out, n = next(t[i:], out)
+				if n > 0 {
+					to = min(len(t), max(to, i+around))
+				}
+			}
+			if n == 0 {
+				out, n = append(out, t[i]), 1
+			} else if c := out[before]; len(out)-before > 1 || c != '\n' && c != '\t' && c != '\r' {
+				ok = true
+			}
+			for range len(out) - before {
+				at = append(at, int32(i))
+			}
+			i += n
+		}
+		kept = i
 	}
-	return view{text: out, at: append(at, int32(len(t)))}, ok
+	return view{text: out, at: append(at, int32(kept))}, ok
 }

@@ -106,7 +106,8 @@ func (e *Engine) ScreenDefinition(ctx context.Context, definition []byte, own st
 
 func (e *Engine) scan(ctx context.Context, rules *Rules, size int) *scan {
 	return &scan{engine: e, rules: rules, limits: rules.Limits.orDefault(), done: ctx.Err,
-		work: e.budget.Base + e.budget.PerByte*int64(size), pending: make([]window, len(instructionRules)+len(gitleaksRules()))}
+		work: e.budget.Base + e.budget.PerByte*int64(size), pending: make([]window, len(instructionRules)+len(gitleaksRules())),
+		last: make([]lastWords, len(instructionRules))}
 }
 
 // maxListed bounds the findings that a verdict lists.

@@ -2,6 +2,7 @@ package firewall
 
 import (
 	"slices"
+	"strings"
 	"sync"
 )
 
@@ -101,8 +102,9 @@ func (k *keywords) scan(t []byte, hit func(word, end int) bool) {
 
 // subscriber is who wants to know of a word.
 type subscriber struct {
-	kind subscriberKind
-	rule int32
+	kind  subscriberKind
+	group uint8 // of an instruction rule
+	rule  int32
 }
 
 type subscriberKind uint8
@@ -120,6 +122,7 @@ const (
 type index struct {
 	*keywords
 	subscribers [][]subscriber // by word
+	begins      []bool         // by word: it is one only where no letter or digit stands before it
 }
 
 // words is built once: it depends on nothing but the rules in this program.
@@ -140,32 +143,40 @@ var words = sync.OnceValue(func() *index {
 		}
 	}
 	for i, r := range instructionRules {
-		for _, w := range r.anchors {
-			subscribe(w, subscriber{forInstruction, int32(i)})
+		if len(r.groups) > maxGroups {
+			panic("firewall: a rule has too many groups")
+		}
+		for g, group := range r.groups {
+			for _, w := range group {
+				subscribe(w, subscriber{forInstruction, uint8(g), int32(i)})
+			}
 		}
 	}
 	for i, r := range tokenRules {
 		for _, w := range r.prefixes {
-			subscribe(lower(w), subscriber{forToken, int32(i)})
+			subscribe(lower(w), subscriber{forToken, 0, int32(i)})
 		}
 	}
 	for i, r := range gitleaksRules() {
 		for _, w := range r.keywords {
-			subscribe(lower(w), subscriber{forGitleaks, int32(i)})
+			subscribe(lower(w), subscriber{forGitleaks, 0, int32(i)})
 		}
 	}
 	for i, w := range assignedNames {
-		subscribe(w, subscriber{forAssignment, int32(i)})
+		subscribe(w, subscriber{forAssignment, 0, int32(i)})
 	}
 	for i, r := range otherSecrets {
 		for _, w := range r.anchors {
-			subscribe(w, subscriber{forSecret, int32(i)})
+			subscribe(w, subscriber{forSecret, 0, int32(i)})
 		}
 	}
 	for i, r := range linkRules {
 		for _, w := range r.anchors {
-			subscribe(w, subscriber{forLink, int32(i)})
+			subscribe(w, subscriber{forLink, 0, int32(i)})
 		}
+	}
+	for _, w := range list {
+		ix.begins = append(ix.begins, w[0] >= 'a' && w[0] <= 'z' && !strings.HasPrefix(w, "n't"))
 	}
 	ix.keywords = newKeywords(list)
 	return ix

@@ -39,6 +39,8 @@ type scan struct {
 
 	pending []window // by rule of both kinds
 	touched []int32
+	last    []lastWords // by instruction rule
+	seen    []int32
 }
 
 type window struct{ from, to int32 }
@@ -215,11 +217,9 @@ func (s *scan) byKeyword(v *view, shape *shape) {
 		for _, sub := range ix.subscribers[word] {
 			switch sub.kind {
 			case forInstruction:
-				r := &instructionRules[sub.rule]
-				if s.outgoing || r.only == inDefinitions && !s.defining || r.only == inResults && s.defining {
-					continue
+				if start == 0 || !ix.begins[word] || !alphanumeric(v.text[start-1]) {
+					s.instructionWord(v, sub.rule, sub.group, start, end)
 				}
-				s.extend(sub.rule, start-instructionBefore, end+instructionAfter, v)
 			case forGitleaks:
 				if r := shape.near(start-48, end+120); r != nil {
 					s.extend(base+sub.rule, start-80, max(r.to+8, end+120), v)
@@ -240,6 +240,10 @@ func (s *scan) byKeyword(v *view, shape *shape) {
 		s.flush(rule, v)
 	}
 	s.touched = s.touched[:0]
+	for _, rule := range s.seen {
+		s.last[rule].live = false
+	}
+	s.seen = s.seen[:0]
 }
 
 // extend asks for rule to be tried on [from, to) of v, together with what it is to be tried on already if that is near.
@@ -288,6 +292,8 @@ func wordBounds(t []byte, from, to int) (int, int) {
 	}
 	return from, to
 }
+
+func alphanumeric(c byte) bool { return c != '_' && wordByte(c) }
 
 func blank(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\r' }
 

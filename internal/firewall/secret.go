@@ -123,7 +123,7 @@ func dull(t []byte) bool {
 		return true
 	}
 	l := []byte(lower(string(t)))
-	for _, w := range []string{"xxxx", "example", "placeholder", "your_", "your-", "redacted", "changeme", "....", "****", "____", "0000000000", "1234567890abcdef1234567890abcdef", "abcdefghijklmnop", "<", "${", "{{"} {
+	for _, w := range []string{"xxxx", "example", "placeholder", "your_", "your-", "redacted", "changeme", "...", "****", "____", "0000000000", "1234567890abcdef1234567890abcdef", "abcdefghijklmnop", "<", "${", "{{"} {
 		if bytes.Contains(l, []byte(w)) {
 			return true
 		}
