@@ -10,6 +10,49 @@ import (
 	"pgregory.net/rapid"
 )
 
+// The same for each operation by itself, at each of its steps, with the least and with the most that a loss of power leaves.
+func TestInterruptedAtEachStep(t *testing.T) {
+	ctx := context.Background()
+	dir := t.TempDir()
+	for name, operation := range map[string]func(*Vault) error{
+		"init":   func(v *Vault) error { return v.Init(ctx) },
+		"set":    func(v *Vault) error { return v.Set(ctx, "b", NewSecret("two")) },
+		"remove": func(v *Vault) error { return v.Remove(ctx, "b") },
+		"rotate": func(v *Vault) error { return v.Rotate(ctx) },
+	} {
+		for _, filled := range []bool{true, false} {
+			for _, choose := range []func(least, most int) int{func(least, _ int) int { return least }, func(_, most int) int { return most }} {
+				for steps, done := 0, false; !done; steps++ {
+					d := newPowerDisk()
+					o := Options{Dir: dir, Keys: []Place{InFile}, Env: noEnv, disk: d}
+					v := openTest(t, o)
+					if filled {
+						set(t, v, "a", "one")
+						set(t, v, "b", "one")
+					}
+					d.steps = steps
+					err := operation(v)
+					done = !errors.Is(err, errPower)
+					d.restart(choose)
+					v = openTest(t, o)
+					if err := v.Check(ctx); err != nil {
+						t.Fatalf("%s, interrupted at step %d: %v", name, steps, err)
+					}
+					if filled {
+						checkGet(t, v, "a", "one")
+					}
+					// And it goes on from there.
+					set(t, v, "a", "three")
+					if err := v.Rotate(ctx); err != nil {
+						t.Fatalf("%s, interrupted at step %d, then rotate: %v", name, steps, err)
+					}
+					checkGet(t, openTest(t, o), "a", "three")
+				}
+			}
+		}
+	}
+}
+
 // After any sequence of operations, each of them interrupted at any point of any write, the vault opens with the content
 // from before the operation or from after it; from after it if the operation has said so. What was sealed opens too.
 func TestInterruptedAnywhere(t *testing.T) {
@@ -68,7 +111,7 @@ func TestInterruptedAnywhere(t *testing.T) {
 			}
 			lost := d.steps == 0
 			if lost || rapid.Bool().Draw(t, "restart") {
-				d.restart(t)
+				d.restart(func(least, most int) int { return rapid.IntRange(least, most).Draw(t, "kept") })
 				v = open()
 			}
 			d.steps = -1
