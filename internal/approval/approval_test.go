@@ -415,6 +415,20 @@ func TestExpireForgets(t *testing.T) {
 	}
 }
 
+// Every state but Granted refuses, with its own code.
+func TestRefusalOfEachState(t *testing.T) {
+	for s, want := range map[State]call.Code{Waiting: call.CodeApprovalPending, Spent: call.CodeApprovalPending, Declined: call.CodeApprovalDeclined,
+		Revoked: call.CodeApprovalDeclined, Expired: call.CodeApprovalExpired, Lapsed: call.CodeApprovalExpired, 99: call.CodeApprovalPending} {
+		r := Request{State: s}
+		if f := r.Refusal(); f == nil || f.Code != want || f.Text == "" {
+			t.Errorf("%s: %+v", s, f)
+		}
+	}
+	if f := (&Request{State: Granted}).Refusal(); f != nil {
+		t.Errorf("GRANTED: %v", f)
+	}
+}
+
 func TestPendingAndShow(t *testing.T) {
 	f := newFixture()
 	a, _ := f.ask(aCall(), noon)

@@ -40,6 +40,14 @@ func (r *Rules) Spend(tx Tx, id ID, c Call, now time.Time) (Request, error) {
 	return q, tx.PutApproval(q)
 }
 
+// Refusal says why a call that waited for r does not go on; nil if r is Granted and is to be spent.
+func (r *Request) Refusal() *Refusal {
+	if r.State == Granted {
+		return nil
+	}
+	return refuse(r)
+}
+
 // refuse says why a call does not go on with q as it is.
 func refuse(q *Request) *Refusal {
 	f := &Refusal{Code: call.CodeApprovalPending, Request: *q}
