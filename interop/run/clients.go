@@ -262,13 +262,22 @@ func names(list map[string]any) []string {
 	return out
 }
 
+const mcpcTries = 6
+
 // mcpc drives Apify's command line, which keeps a session in the background.
 func mcpc(ctx context.Context, at *place, _ string, g *gateway.Gateway) (err error) {
 	run := func(args ...string) ([]byte, error) {
 		return command(ctx, at, g.Dir, append([]string{filepath.Join(at.cache, "clients", "node_modules", ".bin", "mcpc")}, args...)...)
 	}
-	if _, err := run("connect", g.URL+"/v1/mcp", "@interop", "--header", "Authorization: Bearer "+gateway.Token, "--json"); err != nil {
-		return fmt.Errorf("connect: %w", err)
+	// It gives its background process five seconds to start, which is not enough for Node on a machine that is busy.
+	for try := 1; ; try++ {
+		_, err := run("connect", g.URL+"/v1/mcp", "@interop", "--header", "Authorization: Bearer "+gateway.Token, "--json")
+		if err == nil {
+			break
+		}
+		if try == mcpcTries || !strings.Contains(err.Error(), "not created within timeout") {
+			return fmt.Errorf("connect: %w", err)
+		}
 	}
 	defer func() {
 		_, cerr := run("close", "@interop")
