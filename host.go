@@ -54,10 +54,7 @@ func New(o Options) (*Host, error) {
 		return nil, err
 	}
 	h := &Host{o: o, log: o.Logger, pid: os.Getpid(), since: o.Now(), registry: new(provider.Registry), state: "not started"}
-	var err error
-	if h.policy, err = newPolicy(o.Config); err != nil {
-		return nil, err
-	}
+	h.policy = o.Config.Policy
 	h.upstreams = mcpwire.New(mcpwire.Options{Logger: o.Logger.With("component", "mcpwire"), ClientName: "ostiary", ClientVersion: Version, Now: o.Now, LookupEnv: o.LookupEnv})
 	profiles, err := h.profiles()
 	if err != nil {

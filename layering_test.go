@@ -55,7 +55,7 @@ var may = map[string]struct{ ours, outside []string }{
 	"internal/mcpwire/endpoint": {ours: []string{"call", "internal/identity", "internal/mcpwire/content"}, outside: []string{sdk, jsonLib}},
 	"internal/exampleserver":    {outside: []string{sdk, jsonLib}},
 
-	"internal/config": {ours: []string{"call", "internal/policy", "internal/provider"}, outside: []string{"github.com/pelletier/go-toml/v2"}},
+	"internal/config": {ours: []string{"call", "internal/firewall", "internal/policy", "internal/provider", "internal/vault"}, outside: []string{"github.com/pelletier/go-toml/v2"}},
 
 	// The host and the edges.
 	"": {ours: []string{"call", "internal/config", "internal/drift", "internal/gate", "internal/httpd", "internal/identity", "internal/ledger", "internal/mcpwire",
@@ -63,7 +63,7 @@ var may = map[string]struct{ ours, outside []string }{
 		outside: []string{jsonLib, "golang.org/x/mod/sumdb"}},
 	"internal/httpd":    {ours: []string{"call", "internal/identity"}},
 	"internal/adminapi": {ours: []string{"", "call"}},
-	"internal/cli": {ours: []string{"", "call", "internal/adminapi", "internal/config", "internal/exampleserver"},
+	"internal/cli": {ours: []string{"", "call", "internal/adminapi", "internal/config", "internal/exampleserver", "internal/vault"},
 		outside: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term", jsonLib}},
 	"cmd/ostiary": {ours: []string{"internal/cli"}},
 }

@@ -11,35 +11,8 @@ import (
 	"github.com/ostiary/ostiary/internal/config"
 	"github.com/ostiary/ostiary/internal/identity"
 	"github.com/ostiary/ostiary/internal/mcpwire/endpoint"
-	"github.com/ostiary/ostiary/internal/policy"
 	"github.com/ostiary/ostiary/internal/provider"
 )
-
-// newPolicy turns the providers' policies into the one that the gate asks.
-func newPolicy(c *config.Config) (*policy.Policy, error) {
-	var packages []string
-	var sets []policy.ToolSet
-	for _, p := range c.Providers {
-		packages = append(packages, p.Profile.Package)
-		set := policy.ToolSet{Package: p.Profile.Package, Available: p.Policy.Available, Approval: approval(p.Policy.Approval), Tools: map[string]policy.Override{}}
-		for name, t := range p.Policy.Tools {
-			set.Tools[name] = policy.Override{Available: &t.Available, Approval: approval(t.Approval)}
-		}
-		sets = append(sets, set)
-	}
-	return policy.New(packages, sets)
-}
-
-func approval(r config.ApprovalRule) policy.Approval {
-	switch r {
-	case config.ApprovalNever:
-		return policy.ApprovalNever
-	case config.ApprovalByEffect:
-		return policy.ApprovalByEffect
-	default:
-		return policy.ApprovalRequired
-	}
-}
 
 // profiles are the profiles of the providers that this host starts.
 func (h *Host) profiles() ([]provider.Profile, error) {

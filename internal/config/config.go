@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/ostiary/ostiary/call"
+	"github.com/ostiary/ostiary/internal/firewall"
+	"github.com/ostiary/ostiary/internal/policy"
 	"github.com/ostiary/ostiary/internal/provider"
 )
 
@@ -15,7 +17,14 @@ type Config struct {
 	Providers  []Provider  // in the file's order, which is the order of the start
 	Exports    []Export    // in the file's order
 	Approval   Approval
+	Budget     Budget
+	Evidence   Evidence
+	Vault      Vault
 	Ledger     Ledger
+
+	// Policy is the providers' tool sets and all rules, compiled and held against the tools, principals and exports that
+	// there are (R7.1 to R7.3).
+	Policy *policy.Policy
 
 	// Warnings are doubts that stop nothing, such as a literal that looks like a secret.
 	Warnings Faults
@@ -53,11 +62,15 @@ func (p Principal) Token() (Secret, bool) { return NewSecret(p.token), p.token !
 type Provider struct {
 	Profile       provider.Profile
 	CredentialEnv string // the variable behind Profile.HTTP.Credential; "" if there is none
-	Admission     Admission
-	Restart       Restart
-	Events        Events
-	Interaction   Interaction
-	Policy        Policy
+	// CredentialEntry is the vault's entry that holds the bearer token; "" if there is none. Profile.HTTP.Credential is then
+	// nil: who opens the vault sets it.
+	CredentialEntry string
+	Admission       Admission
+	Restart         Restart
+	Events          Events
+	Interaction     Interaction
+	Policy          Policy
+	Firewall        Firewall
 }
 
 // Admission says who admits tools as they were first found.
@@ -97,31 +110,10 @@ const (
 	InteractionForward Interaction = "forward"
 )
 
-// ApprovalRule says whether a call needs someone's approval. The zero value asks for it.
-type ApprovalRule uint8
-
-// The rules. ApprovalNever is the explicit rule of R7.2; ApprovalByEffect is what holds where no rule is written.
-const (
-	ApprovalRequired ApprovalRule = iota
-	ApprovalNever
-	ApprovalByEffect
-)
-
-func (a ApprovalRule) String() string {
-	switch a {
-	case ApprovalNever:
-		return "never"
-	case ApprovalByEffect:
-		return "by_effect"
-	default:
-		return "required"
-	}
-}
-
 // Policy is the one policy of a provider (R7.1).
 type Policy struct {
 	Available bool
-	Approval  ApprovalRule
+	Approval  policy.Approval
 	Tools     map[string]ToolPolicy // the overrides alone, by the tool's name
 }
 
@@ -129,8 +121,9 @@ type Policy struct {
 type ToolPolicy struct {
 	Effect       call.EffectClass
 	Available    bool
-	Approval     ApprovalRule
-	SchemaDigest call.Digest // zero: none is expected
+	Approval     policy.Approval
+	Labels       *policy.Labels // nil: what its effect class and its provider's trust tier imply
+	SchemaDigest call.Digest    // zero: none is expected
 }
 
 // Tool is what holds for the tool of that name (its raw name or alias).
@@ -167,9 +160,43 @@ type ExportedTool struct {
 	Name string
 }
 
+// Firewall is what findings do at one provider (R8.4). The embedded rules are those of the provider as a whole; Content is
+// that of its profile.
+type Firewall struct {
+	firewall.Rules
+	Tools map[string]firewall.Rules // the tools that differ, by their name, the provider's rules and their own taken together
+}
+
+// Tool is what holds for the tool of that name (its raw name or alias).
+func (f Firewall) Tool(name string) firewall.Rules {
+	if r, ok := f.Tools[name]; ok {
+		return r
+	}
+	return f.Rules
+}
+
 // Approval is how waiting calls are treated.
 type Approval struct {
-	Hold time.Duration
+	Hold    time.Duration // how long a call is held open
+	Expiry  time.Duration // how long a request waits, and how long a grant for one call can be spent
+	Session time.Duration // how long a grant for a session holds
+}
+
+// Budget bounds what callers may do in a while: a principal over all its sessions, and each session.
+type Budget struct{ Principal, Session policy.Limits }
+
+// Evidence is how long, and how much of, what the firewall held is kept.
+type Evidence struct {
+	Retention  time.Duration
+	MaxBytes   int64 // of all payloads together
+	MaxPayload int64 // bytes of one
+}
+
+// Vault says where the vault's key is looked for: the variable, then the file, then the keyring.
+type Vault struct {
+	KeyEnv  string
+	KeyFile string // "": vault.key in the data directory
+	Keyring bool   // whether the keyring of the operating system is one of the places
 }
 
 // Ledger is how records are written.

@@ -1,6 +1,9 @@
 package config
 
-import "github.com/ostiary/ostiary/call"
+import (
+	"github.com/ostiary/ostiary/call"
+	"github.com/ostiary/ostiary/internal/policy"
+)
 
 // valueType is what a key's value must be.
 type valueType uint8
@@ -9,14 +12,13 @@ const (
 	typeString valueType = iota
 	typeBool
 	typeInteger
-	typeSeconds  // a number, decimals allowed
-	typeDuration // text such as "30s"
+	typeSeconds // a number, decimals allowed
 	typeStrings
 	typeStringTable
 	typeTools // strings, or { name, as } for an alias
 )
 
-var typeNames = [...]string{"string", "boolean", "integer", "number", "duration", "array of strings", "table of strings", "array of tools"}
+var typeNames = [...]string{"string", "boolean", "integer", "number", "array of strings", "table of strings", "array of tools"}
 
 func (t valueType) String() string { return typeNames[t] }
 
@@ -73,7 +75,7 @@ var (
 		{Name: "env_from", Type: typeStrings, Default: `[]`, Only: transportStdio, Meaning: "Names of environment variables to hand on. Each must be set.", Needs: "R1.12"},
 		{Name: "url", Type: typeString, Only: transportHTTP, Meaning: "Address of the server: https, or http for loopback alone; no userinfo, no fragment.", Needs: "R1.9"},
 		{Name: "headers", Type: typeStringTable, Default: `{}`, Only: transportHTTP, Meaning: "Request headers to add, but none that MCP manages. No secrets: use `credential`.", Needs: "R1.10", secretish: true},
-		{Name: "credential", Type: typeString, Note: "none", Only: transportHTTP, Meaning: "`env:NAME`: the environment variable with the bearer token for the server.", Needs: "R6.1"},
+		{Name: "credential", Type: typeString, Note: "none", Only: transportHTTP, Meaning: "Where the bearer token for the server is: the name of a vault entry, or `env:NAME` for an environment variable.", Needs: "R6.1, R12.3"},
 		{Name: "allow_redirects", Type: typeBool, Default: `false`, Only: transportHTTP, Meaning: "Follow redirects, each checked like the address itself; credentials stay with their origin.", Needs: "R1.9"},
 		{Name: "allow_private_network", Type: typeBool, Default: `false`, Only: transportHTTP, Meaning: "The host may resolve to private addresses.", Needs: "R6.4"},
 		{Name: "protocol", Type: typeString, Default: `"auto"`, Enum: []string{"auto", "2026-07-28", "2025-11-25"}, Meaning: "Revision of MCP: the newest that both sides know, or exactly this one.", Needs: "R1.2"},
@@ -81,7 +83,7 @@ var (
 		{Name: "allowed_tools", Type: typeTools, Required: true, Meaning: "The only tools that are listed or callable, by the server's own names; `{ name = \"repo/search\", as = \"repo_search\" }` gives an alias to one whose name does not fit. There is no \"all\".", Needs: "R6.1"},
 		{Name: "content", Type: typeStrings, Note: "all kinds", Enum: contentKinds, Meaning: "Content kinds that a result may hold.", Needs: "R3.7"},
 		{Name: "required", Type: typeBool, Default: `true`, Meaning: "false: if it does not start, it is reported UNAVAILABLE and the gateway starts without it.", Needs: "R2.4"},
-		{Name: "admission", Type: typeString, Note: "`explicit`; `first_use` for CONTROLLED_LOCAL", Enum: []string{string(AdmitExplicit), string(AdmitFirstUse)}, Meaning: "Who admits the tools as they were first found: an operator, or the first start.", Needs: "R6.6"},
+		{Name: "admission", Type: typeString, Note: "`explicit`; `first_use` for CONTROLLED_LOCAL", Enum: []string{string(AdmitExplicit), string(AdmitFirstUse)}, Meaning: "Who admits the tools as they were first found: an operator (`ostiary admit`), or the first start, but for what screening finds something in. A change always waits.", Needs: "R6.6"},
 		{Name: "restart", Type: typeString, Default: `"never"`, Enum: []string{string(RestartNever), string(RestartOnFailure)}, Meaning: "What happens when the connection ends. `on-failure` makes a new generation, never a replay.", Needs: "R2.7"},
 		{Name: "events", Type: typeString, Default: `"off"`, Enum: []string{string(EventsOff), string(EventsWorld), string(EventsLegacy)}, Meaning: "Whether the provider's events become facts. stdio alone.", Needs: "R5.1, R5.4, R5.5"},
 		{Name: "interaction", Type: typeString, Default: `"refuse"`, Enum: []string{string(InteractionRefuse), string(InteractionForward)}, Meaning: "Whether a tool's question is passed to the calling client.", Needs: "R3.8"},
@@ -102,17 +104,43 @@ var (
 	toolSection = Section{"provider.PACKAGE.policy.tools.TOOL", "What differs for one tool, by its raw name or alias. It may only narrow the policy; the one thing it may drop is the approval of a tool that it declares READ_ONLY.", []Key{
 		{Name: "effect", Type: typeString, Default: `"EXTERNAL_SIDE_EFFECT"`, Enum: call.EffectClasses(), Meaning: "What a call may do to the world. UNSUPPORTED_EFFECT cannot be invoked.", Needs: "R7.2"},
 		{Name: "approval", Type: typeString, Note: "that of the policy", Enum: approvals, Meaning: "As in the policy.", Needs: "R7.1"},
+		{Name: "labels", Type: typeStrings, Note: "by effect class and trust tier", Enum: policy.LabelNames(), Meaning: "What calls of the tool do to the flow of information. A session that has read both what is private and what strangers wrote must ask before a call that reaches others.", Needs: "A-27"},
 		{Name: "available", Type: typeBool, Note: "that of the policy", Meaning: "false takes the tool out of use.", Needs: "R7.1"},
 		{Name: "schema_digest", Type: typeString, Note: "none", Meaning: "`sha256:` and 64 hexadecimal digits: the digest that the tool's input schema must have.", Needs: "R6.6"},
 	}}
-	exportSection = Section{"export.NAME", "A set of tools shown as one MCP server.", []Key{
+	firewallSection     = Section{"provider.PACKAGE.firewall", "What findings do in results and arguments: one key a class of findings, from `accept`, `redact`, `ask`, `quarantine` and `reject`. The codes of each class, and what they do by default, are in docs/FIREWALL.md.", firewallKeys(true)}
+	firewallToolSection = Section{"provider.PACKAGE.firewall.tools.TOOL", "What differs for one tool, by its raw name or alias; the keys it does not have hold as in the provider's table.", firewallKeys(false)}
+	exportSection       = Section{"export.NAME", "A set of tools shown as one MCP server.", []Key{
 		{Name: "path", Type: typeString, Note: "`/v1/mcp` for the export `default`, else `/v1/mcp/NAME`", Meaning: "Its HTTP path.", Needs: "R10.8"},
 		{Name: "tools", Type: typeStrings, Required: true, Meaning: "Tool ids, `aur.mcp.PACKAGE.NAME`. Nothing else is shown.", Needs: "R10.3"},
 		{Name: "naming", Type: typeString, Default: `"id"`, Enum: []string{string(NamingID), string(NamingFlat), string(NamingRaw)}, Meaning: "Names towards clients: the tool id; `package__tool` of at most 64 characters, with `_` for the dots of a package; or the tool's own name (one provider only).", Needs: "R10.7"},
 		{Name: "instructions", Type: typeString, Note: "those of the server", Meaning: "Instructions shown to clients of this export.", Needs: "R6.7"},
 	}}
+	ruleSection = Section{"rule.NAME", "A rule over calls, beside the providers' policies. A deny rule that matches denies, and so does any rule that cannot be evaluated; then an ask rule that matches asks; an allow rule drops the approval that an effect class asks for, never one that a policy requires. The order in the file does not matter.", []Key{
+		{Name: "effect", Type: typeString, Required: true, Enum: []string{"allow", "ask", "deny"}, Meaning: "What the rule does when it matches.", Needs: "R7.2"},
+		{Name: "when", Type: typeString, Note: "always", Meaning: "An expression in CEL over `principal.id`, `export`, `provider.package`, `provider.trust`, `tool.id`, `tool.name`, `tool.effect`, `tool.labels`, `session.taints` and `args`; it has the type bool, and a bounded cost.", Needs: "R7.3, F-56"},
+		{Name: "tools", Type: typeStrings, Note: "every tool", Meaning: "Patterns of tool ids; `*` stands for any text within a part of the name.", Needs: "R7.1"},
+		{Name: "principals", Type: typeStrings, Note: "every principal", Meaning: "Patterns of principals. `local:operator` is the command line, `local:stdio` is who started `ostiary stdio`.", Needs: "R7.1"},
+		{Name: "classes", Type: typeStrings, Note: "every class", Enum: call.EffectClasses(), Meaning: "The effect classes that the rule speaks of. A rule that allows must name those whose approval it drops.", Needs: "R7.2"},
+		{Name: "flows", Type: typeBool, Default: `false`, Meaning: "true makes an allow rule one about flows: it drops what a session has to ask for because of what it has read, and nothing else.", Needs: "A-27"},
+		{Name: "reason", Type: typeString, Default: `""`, Meaning: "Words for people, one line.", Needs: "R7.3"},
+	}}
 	approvalSection = Section{"approval", "Calls that wait for someone to agree.", []Key{
-		{Name: "hold", Type: typeDuration, Default: `"30s"`, Min: 0, Max: 600, Meaning: "How long a call is held open for its approval before it ends as `approval_pending`.", Needs: "R7.4"},
+		{Name: "hold_seconds", Type: typeSeconds, Default: `30`, Min: 0, Max: 600, Unit: "seconds", Meaning: "How long a call is held open for its approval before it ends as `approval_pending`.", Needs: "R7.4"},
+		{Name: "expiry_seconds", Type: typeSeconds, Default: `3600`, Min: 10, Max: 604_800, Unit: "seconds", Meaning: "How long a request waits for a decision, and how long a grant for one call can be used.", Needs: "R7.4"},
+		{Name: "session_seconds", Type: typeSeconds, Default: `28800`, Min: 60, Max: 2_592_000, Unit: "seconds", Meaning: "How long a grant for a session holds, if the session lives so long.", Needs: "R7.4, A-31"},
+	}}
+	budgetPrincipalSection = Section{"budget.principal", "What one principal may do in a while, over all its sessions. Calls beyond it are refused as `budget_exhausted`, and are not counted.", budgetKeys()}
+	budgetSessionSection   = Section{"budget.session", "What one session may do in a while.", budgetKeys()}
+	evidenceSection        = Section{"evidence", "What the firewall held, kept encrypted to the vault's key.", []Key{
+		{Name: "retention_days", Type: typeInteger, Default: `30`, Min: 1, Max: 3650, Unit: "days", Meaning: "How long an item is kept. What remains of it then is its record in the ledger.", Needs: "R8.1"},
+		{Name: "max_bytes", Type: typeInteger, Default: `1073741824`, Min: 1 << 20, Max: 1 << 40, Unit: "bytes", Meaning: "All payloads together. When it is reached, items are kept without their payload.", Needs: "R8.1"},
+		{Name: "max_payload_bytes", Type: typeInteger, Default: `8388608`, Min: 1024, Max: 64 << 20, Unit: "bytes", Meaning: "One payload. A larger one is not kept, and the item says so.", Needs: "R8.1"},
+	}}
+	vaultSection = Section{"vault", "Where the key of the vault is looked for: the environment variable, then the key file, then the keyring. The first that has a key is used; a key there that is not fit is an error.", []Key{
+		{Name: "key_env", Type: typeString, Default: `"OSTIARY_VAULT_KEY"`, Meaning: "Environment variable with the key, or with several, the newest first.", Needs: "R12.3"},
+		{Name: "key_file", Type: typeString, Note: "`vault.key` in the data directory", Meaning: "The key file, mode 0600. Relative to the file.", Needs: "R12.3"},
+		{Name: "keyring", Type: typeBool, Default: `true`, Meaning: "Whether the keyring of the operating system is one of the places.", Needs: "R12.3"},
 	}}
 	ledgerSection = Section{"ledger", "The record of all that happens.", []Key{
 		{Name: "relaxed_delay_ms", Type: typeInteger, Default: `50`, Min: 1, Max: 10_000, Unit: "milliseconds", Meaning: "How long records of a `relaxed` provider may wait to be written together.", Needs: "R3.5"},
@@ -121,7 +149,8 @@ var (
 
 // Sections lists every table that the file may have.
 func Sections() []Section {
-	return []Section{serverSection, principalSection, providerSection, policySection, toolSection, exportSection, approvalSection, ledgerSection}
+	return []Section{serverSection, principalSection, providerSection, policySection, toolSection, firewallSection, firewallToolSection, exportSection, ruleSection,
+		approvalSection, budgetPrincipalSection, budgetSessionSection, evidenceSection, vaultSection, ledgerSection}
 }
 
 // The words of the file's closed lists.

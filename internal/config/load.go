@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 )
 
 // maxFile bounds a configuration file.
@@ -71,7 +72,7 @@ func (l *loader) warn(line int, key, hint, format string, args ...any) {
 
 // read goes through the sections in the order in which they refer to each other.
 func (l *loader) read(root *node) {
-	top := []string{"server", "principal", "provider", "export", "approval", "ledger"}
+	top := []string{"server", "principal", "provider", "export", "rule", "approval", "budget", "evidence", "vault", "ledger"}
 	for _, k := range root.keys {
 		if slices.Contains(top, k) {
 			continue
@@ -94,7 +95,11 @@ func (l *loader) read(root *node) {
 		l.principal(name, t)
 	}
 	l.tokens()
+	l.rules(root.child("rule"))
 	l.approval(root.child("approval"))
+	l.budget(root.child("budget"))
+	l.evidence(root.child("evidence"))
+	l.vault(root.child("vault"))
 	l.ledger(root.child("ledger"))
 }
 
@@ -132,5 +137,12 @@ func (l *loader) relative(path string) string {
 func (l *loader) approval(t *node) {
 	s := l.section(approvalSection, t, "approval")
 	s.unknown()
-	l.config.Approval = Approval{Hold: s.duration("hold")}
+	l.config.Approval = Approval{Hold: s.seconds("hold_seconds"), Expiry: s.seconds("expiry_seconds"), Session: s.seconds("session_seconds")}
+}
+
+func (l *loader) evidence(t *node) {
+	s := l.section(evidenceSection, t, "evidence")
+	s.unknown()
+	l.config.Evidence = Evidence{Retention: time.Duration(s.integer("retention_days")) * 24 * time.Hour,
+		MaxBytes: s.integer("max_bytes"), MaxPayload: s.integer("max_payload_bytes")}
 }

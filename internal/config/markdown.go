@@ -18,8 +18,8 @@ a wrong type, a value out of bounds or a reference to something that does not ex
 line, its key and what was expected. ` + "`ostiary config check`" + ` does nothing but that, ` + "`ostiary config show`" + ` prints what holds
 with all defaults, and ` + "`ostiary config schema`" + ` prints a JSON Schema for editors.
 
-No secret stands in the file: it names environment variables. A literal that looks like a secret is warned of, and never
-shown. Nothing is substituted in values: ` + "`${NAME}`" + ` is just text.
+No secret stands in the file: it names environment variables and vault entries. A literal that looks like a secret is
+warned of, and never shown. Nothing is substituted in values: ` + "`${NAME}`" + ` is just text.
 
 A package with dots in it is one quoted key, ` + "`[provider.\"org.example.files\"]`" + `; without the quotes TOML reads nested tables,
 which is refused. Paths are relative to the file.
@@ -41,7 +41,7 @@ func (k Key) typeCell() string {
 		for i, w := range k.Enum {
 			words[i] = "`" + w + "`"
 		}
-		if k.Type == typeStrings {
+		if k.Type == typeStrings || k.Type == typeStringTable {
 			return t + ": " + strings.Join(words, ", ")
 		}
 		return strings.Join(words, ", ")
@@ -50,8 +50,6 @@ func (k Key) typeCell() string {
 	switch k.Type {
 	case typeInteger, typeSeconds:
 		return fmt.Sprintf("%s, %s to %s %s", t, number(k.Min), number(k.Max), k.Unit)
-	case typeDuration:
-		return fmt.Sprintf("%s, %s to %s seconds", t, number(k.Min), number(k.Max))
 	default:
 		return t
 	}

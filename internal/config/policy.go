@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/ostiary/ostiary/call"
+	"github.com/ostiary/ostiary/internal/policy"
 	"github.com/ostiary/ostiary/internal/provider"
 )
 
@@ -22,12 +23,7 @@ func (l *loader) policy(pkg string, t *node, profile *provider.Profile) Policy {
 	profile.Effects, profile.ExpectedDigests = map[string]call.EffectClass{}, map[string]call.Digest{}
 	prefix := joinKey("provider", pkg, "policy", "tools")
 	for name, tt := range l.named(table.child("tools"), prefix) {
-		if !isAllowed(profile, name) {
-			hint := didYouMean(name, allowedNames(profile))
-			if hint == "" {
-				hint = "add it to allowed_tools, or leave the table out"
-			}
-			l.fault(tt.line, prefix+"."+quoteKey(name), hint, "is not in allowed_tools of %s", pkg)
+		if !l.isTool(profile, prefix, name, tt) {
 			continue
 		}
 		l.toolPolicy(&p, profile, name, l.section(toolSection, tt, "provider", pkg, "policy", "tools", name))
@@ -52,9 +48,16 @@ func (l *loader) toolPolicy(p *Policy, profile *provider.Profile, name string, s
 		tool.Approval = approvalRule(rule)
 		// A tool that is declared READ_ONLY needs no approval by its class (R7.2), so that the policy's caution, which is
 		// for tools of any effect, may be dropped for it in so many words.
-		if tool.Approval == ApprovalNever && p.Approval == ApprovalRequired && tool.Effect != call.ReadOnly {
+		if tool.Approval == policy.ApprovalNever && p.Approval == policy.ApprovalRequired && tool.Effect != call.ReadOnly {
 			s.faultAt("approval", `declare effect = "READ_ONLY" if it is, or ask for approval tool by tool`,
 				"widens the policy, which asks for approval: an override may only narrow (R7.1)")
+		}
+	}
+	labels, lines := s.strs("labels", nil)
+	s.distinct("labels", labels, lines)
+	if s.has("labels") {
+		if set, err := policy.ParseLabels(labels); err == nil { // else it is reported already
+			tool.Labels = &set
 		}
 	}
 	if digest := s.str("schema_digest", nil); s.has("schema_digest") {
@@ -73,15 +76,28 @@ func (l *loader) toolPolicy(p *Policy, profile *provider.Profile, name string, s
 	}
 }
 
+// isTool says whether the table of a tool is that of an allowed one, and reports it if not.
+func (l *loader) isTool(profile *provider.Profile, prefix, name string, t *node) bool {
+	if isAllowed(profile, name) {
+		return true
+	}
+	hint := didYouMean(name, allowedNames(profile))
+	if hint == "" {
+		hint = "add it to allowed_tools, or leave the table out"
+	}
+	l.fault(t.line, prefix+"."+quoteKey(name), hint, "is not in allowed_tools of %s", profile.Package)
+	return false
+}
+
 // approvalRule reads the word; where there is none, the effect class decides.
-func approvalRule(word string) ApprovalRule {
+func approvalRule(word string) policy.Approval {
 	switch word {
 	case "never":
-		return ApprovalNever
+		return policy.ApprovalNever
 	case "":
-		return ApprovalByEffect
+		return policy.ApprovalByEffect
 	default:
-		return ApprovalRequired
+		return policy.ApprovalRequired
 	}
 }
 

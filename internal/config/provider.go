@@ -27,7 +27,7 @@ func (l *loader) provider(pkg string, t *node) {
 		l.fault(t.line, joinKey("provider", pkg, "policy"), l.suggestProvider(pkg), "the policy of a provider that does not exist")
 		return
 	}
-	s.unknown("policy")
+	s.unknown("policy", "firewall")
 	p := Provider{Profile: provider.Profile{Package: pkg}}
 	p.Profile.Trust, _ = provider.ParseTrustTier(s.str("trust_tier", nil))
 	transport := s.str("transport", nil)
@@ -37,7 +37,7 @@ func (l *loader) provider(pkg string, t *node) {
 		p.Profile.Transport, p.Profile.Stdio = provider.StdioCommand, s.stdio(p.Profile.Trust != provider.Blocked)
 	case transportHTTP:
 		p.Profile.Transport = provider.StreamableHTTP
-		p.Profile.HTTP, p.CredentialEnv = s.http(p.Profile.Trust != provider.Blocked)
+		p.Profile.HTTP, p.CredentialEnv, p.CredentialEntry = s.http(p.Profile.Trust != provider.Blocked)
 	case transportSandbox:
 		s.faultAt("transport", "use stdio, or wait for a version that has it", "sandbox_stdio is not available in this version")
 	}
@@ -64,6 +64,7 @@ func (l *loader) provider(pkg string, t *node) {
 	s.notYet("interaction", string(InteractionRefuse))
 	s.notYet("events", string(EventsOff))
 	p.Policy = l.policy(pkg, t, &p.Profile)
+	p.Firewall = l.firewall(pkg, t, &p.Profile)
 	l.config.Providers = append(l.config.Providers, p)
 }
 
@@ -78,7 +79,7 @@ func unquotedPackage(first string, t *node) (pkg string, ok bool) {
 			if providerSection.key(k) != nil || t.table[k].kind != kindTable {
 				return pkg, pkg != first
 			}
-			if k != "policy" {
+			if k != "policy" && k != "firewall" {
 				inner = k
 				tables++
 			}

@@ -172,7 +172,11 @@ func (s *section) integer(name string) int64 {
 	if n != nil && s.within(k, float64(n.integer)) {
 		value = n.integer
 	}
-	s.note(k, n, strconv.FormatInt(value, 10))
+	if n == nil && k.Default == "" {
+		s.note(k, n, "")
+	} else {
+		s.note(k, n, strconv.FormatInt(value, 10))
+	}
 	return value
 }
 
@@ -192,32 +196,12 @@ func (s *section) seconds(name string) time.Duration {
 	return time.Duration(math.Round(value * float64(time.Second)))
 }
 
-func (s *section) duration(name string) time.Duration {
-	k, n := s.get(name, kindString)
-	text, _ := strconv.Unquote(k.Default)
-	value, _ := time.ParseDuration(text)
-	if n != nil {
-		got, err := time.ParseDuration(n.str)
-		if err != nil {
-			s.faultAt(name, `write it with its unit, such as "30s" or "2m"`, "%s is no duration", shownText(n.str))
-		} else if s.within(k, got.Seconds()) {
-			value = got
-		}
-	}
-	s.note(k, n, quote(value.String()))
-	return value
-}
-
 func (s *section) within(k *Key, v float64) bool {
 	if v >= k.Min && v <= k.Max { // false for NaN
 		return true
 	}
-	unit := k.Unit
-	if k.Type == typeDuration {
-		unit = "seconds"
-	}
 	number := func(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
-	s.faultAt(k.Name, "", "%s is out of bounds: expected %s to %s %s", number(v), number(k.Min), number(k.Max), unit)
+	s.faultAt(k.Name, "", "%s is out of bounds: expected %s to %s %s", number(v), number(k.Min), number(k.Max), k.Unit)
 	return false
 }
 

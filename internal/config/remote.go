@@ -8,15 +8,16 @@ import (
 	"strings"
 
 	"github.com/ostiary/ostiary/internal/provider"
+	"github.com/ostiary/ostiary/internal/vault"
 )
 
-func (s *section) http(active bool) (p *provider.HTTP, credentialEnv string) {
+func (s *section) http(active bool) (p *provider.HTTP, credentialEnv, entry string) {
 	p = &provider.HTTP{URL: s.str("url", shownURL)}
 	s.checkURL(p.URL)
 	p.AllowRedirects = s.boolean("allow_redirects")
 	p.AllowPrivateNet = s.boolean("allow_private_network")
 	s.checkPrivate(p)
-	credentialEnv = s.credential(active)
+	credentialEnv, entry = s.credential(active)
 	if credentialEnv != "" {
 		env := s.env
 		p.Credential = func() (string, error) {
@@ -26,8 +27,8 @@ func (s *section) http(active bool) (p *provider.HTTP, credentialEnv string) {
 			return "", fmt.Errorf("credential: the environment variable %s is not set", credentialEnv)
 		}
 	}
-	p.Headers = s.headers(credentialEnv != "")
-	return p, credentialEnv
+	p.Headers = s.headers(credentialEnv != "" || entry != "")
+	return p, credentialEnv, entry
 }
 
 // checkURL holds R1.9 against the address. The value is not repeated in messages: it may have a password in it.
@@ -79,27 +80,32 @@ func (s *section) checkPrivate(p *provider.HTTP) {
 	}
 }
 
-func (s *section) credential(active bool) string {
+// credential reads where the bearer token is: an environment variable, or an entry of the vault. Whether the vault has the
+// entry is found out when the token is needed.
+func (s *section) credential(active bool) (env, entry string) {
 	value := s.str("credential", func(v string) string {
-		if strings.HasPrefix(v, "env:") {
-			return v
+		if looksSecret("", v) {
+			return redacted
 		}
-		return redacted
+		return v
 	})
 	if !s.hasText("credential") {
-		return ""
+		return "", ""
 	}
 	name, ok := strings.CutPrefix(value, "env:")
 	switch {
 	case !ok && looksSecret("", value):
-		s.faultAt("credential", `put the token into an environment variable and write "env:NAME"`, "looks like the secret itself")
-		return ""
+		s.faultAt("credential", `put the token into the vault (ostiary vault set NAME) and write its name here, or into an environment variable and write "env:NAME"`, "looks like the secret itself")
+		return "", ""
 	case !ok:
-		s.faultAt("credential", `write "env:NAME" for the environment variable that holds the token`, "names a vault entry, and the vault is not available in this version")
-		return ""
+		if err := vault.CheckName(value); err != nil {
+			s.faultAt("credential", `write the name of a vault entry, or "env:NAME"`, "%v", err)
+			return "", ""
+		}
+		return "", value
 	case !envName.MatchString(name):
 		s.faultAt("credential", "", "expected env: and the name of an environment variable")
-		return ""
+		return "", ""
 	}
 	v, set := s.env(name)
 	switch {
@@ -111,7 +117,7 @@ func (s *section) credential(active bool) string {
 	case strings.ContainsFunc(v, func(r rune) bool { return r <= ' ' || r > '~' }):
 		s.faultAt("credential", "look for a blank or a line end at its end", "the token in %s has blanks or other than visible ASCII characters in it", name)
 	}
-	return name
+	return name, ""
 }
 
 // managedHeaders are set by MCP, by HTTP itself or by the credential; a user's value would break them (R1.10).

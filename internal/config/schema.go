@@ -37,6 +37,7 @@ func (o object) MarshalJSON() ([]byte, error) {
 // The patterns of names, as ECMA regular expressions.
 const (
 	packagePattern = `^[a-z][a-z0-9_-]*(\.[a-z][a-z0-9_-]*)*$`
+	rulePattern    = `^[a-z][a-z0-9_-]{0,63}$`
 	toolPattern    = `^[A-Za-z][A-Za-z0-9_-]*$`
 )
 
@@ -44,6 +45,7 @@ const (
 // references or look into the environment.
 func Schema() ([]byte, error) {
 	policy := tableSchema(policySection, member{"tools", mapSchema(toolSection.Meaning, toolPattern, tableSchema(toolSection))})
+	firewall := tableSchema(firewallSection, member{"tools", mapSchema(firewallToolSection.Meaning, toolPattern, tableSchema(firewallToolSection))})
 	schema := object{
 		{"$schema", "https://json-schema.org/draft/2020-12/schema"},
 		{"title", "ostiary.toml"},
@@ -52,9 +54,16 @@ func Schema() ([]byte, error) {
 		{"properties", object{
 			{"server", tableSchema(serverSection)},
 			{"principal", mapSchema(principalSection.Meaning, principalName.String(), tableSchema(principalSection))},
-			{"provider", mapSchema(providerSection.Meaning, packagePattern, tableSchema(providerSection, member{"policy", policy}))},
+			{"provider", mapSchema(providerSection.Meaning, packagePattern, tableSchema(providerSection, member{"policy", policy}, member{"firewall", firewall}))},
 			{"export", mapSchema(exportSection.Meaning, exportName.String(), tableSchema(exportSection))},
+			{"rule", mapSchema(ruleSection.Meaning, rulePattern, tableSchema(ruleSection))},
 			{"approval", tableSchema(approvalSection)},
+			{"budget", object{{"type", "object"}, {"additionalProperties", false}, {"properties", object{
+				{"principal", tableSchema(budgetPrincipalSection)},
+				{"session", tableSchema(budgetSessionSection)},
+			}}}},
+			{"evidence", tableSchema(evidenceSection)},
+			{"vault", tableSchema(vaultSection)},
 			{"ledger", tableSchema(ledgerSection)},
 		}},
 	}
@@ -100,8 +109,6 @@ func keySchema(k Key) object {
 	switch k.Type {
 	case typeString:
 		o = append(o, text...)
-	case typeDuration:
-		o = append(o, member{"type", "string"}, member{"pattern", `^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`})
 	case typeBool:
 		o = append(o, member{"type", "boolean"})
 	case typeInteger:

@@ -44,6 +44,10 @@ type node struct {
 	table map[string]*node // of a table
 
 	header bool // a table that a [header] has opened
+
+	// verbatim says of a string that it has several lines, which stand in the file from textLine on as they are here.
+	verbatim bool
+	textLine int
 }
 
 func newTable(line int) *node { return &node{kind: kindTable, line: line, table: map[string]*node{}} }
@@ -220,6 +224,7 @@ func (b *treeBuilder) value(v *unstable.Node, line int, path []string) *node {
 	switch v.Kind {
 	case unstable.String:
 		n.kind, n.str = kindString, string(v.Data)
+		b.textLines(n, v)
 	case unstable.Bool:
 		n.kind, n.boolean = kindBool, string(v.Data) == "true"
 	case unstable.Integer:
@@ -250,6 +255,24 @@ func (b *treeBuilder) value(v *unstable.Node, line int, path []string) *node {
 		n.kind, n.str = kindTime, string(v.Data)
 	}
 	return n
+}
+
+// textLines finds where the lines of a multi-line string stand.
+func (b *treeBuilder) textLines(n *node, v *unstable.Node) {
+	if v.Raw.Length < 6 {
+		return
+	}
+	raw := string(b.parser.Raw(v.Raw))
+	if !strings.HasPrefix(raw, `"""`) && !strings.HasPrefix(raw, "'''") {
+		return
+	}
+	body := raw[3:]
+	n.textLine = n.line
+	if cut, ok := strings.CutPrefix(strings.TrimPrefix(body, "\r"), "\n"); ok { // the first line end is no part of the text
+		body = cut
+		n.textLine++
+	}
+	n.verbatim = strings.Count(body, "\n") == strings.Count(n.str, "\n")
 }
 
 // joinKey writes a dotted key as TOML does.
