@@ -58,8 +58,8 @@ var may = map[string]struct{ ours, outside []string }{
 	"internal/config": {ours: []string{"call", "internal/firewall", "internal/policy", "internal/provider", "internal/vault"}, outside: []string{"github.com/pelletier/go-toml/v2"}},
 
 	// The host and the edges.
-	"": {ours: []string{"call", "internal/config", "internal/drift", "internal/gate", "internal/httpd", "internal/identity", "internal/ledger", "internal/mcpwire",
-		"internal/mcpwire/content", "internal/mcpwire/endpoint", "internal/policy", "internal/provider", "internal/store", "internal/store/sqlstore"},
+	"": {ours: []string{"call", "internal/admission", "internal/approval", "internal/config", "internal/drift", "internal/evidence", "internal/gate", "internal/httpd",
+		"internal/identity", "internal/ledger", "internal/mcpwire", "internal/mcpwire/content", "internal/mcpwire/endpoint", "internal/policy", "internal/provider", "internal/store", "internal/store/sqlstore", "internal/vault"},
 		outside: []string{jsonLib, "golang.org/x/mod/sumdb"}},
 	"internal/httpd":    {ours: []string{"call", "internal/identity"}},
 	"internal/adminapi": {ours: []string{"", "call"}},

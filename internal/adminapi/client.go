@@ -21,10 +21,13 @@ import (
 // ErrNotRunning says that no gateway answers on the data directory.
 var ErrNotRunning = errors.New("no gateway is running on this data directory")
 
-// Client asks a running gateway. It implements [ostiary.Operations].
+// Client asks a running gateway. It implements [ostiary.Operations] and [ostiary.Review].
 type Client struct{ http *http.Client }
 
-var _ ostiary.Operations = (*Client)(nil)
+var (
+	_ ostiary.Operations = (*Client)(nil)
+	_ ostiary.Review     = (*Client)(nil)
+)
 
 // Dial finds the gateway that runs on a data directory. ErrNotRunning, wrapped: there is none.
 func Dial(ctx context.Context, dataDir string) (*Client, error) {
@@ -47,66 +50,126 @@ func Dial(ctx context.Context, dataDir string) (*Client, error) {
 }
 
 // Status asks for the state of everything.
-func (c *Client) Status(ctx context.Context) (s ostiary.Status, err error) {
-	return s, c.do(ctx, http.MethodGet, "/v1/status", nil, &s)
+func (c *Client) Status(ctx context.Context) (ostiary.Status, error) {
+	return ask[ostiary.Status](ctx, c, "Status", none{})
 }
 
 // Tools asks for every tool.
-func (c *Client) Tools(ctx context.Context) (t []ostiary.ToolInfo, err error) {
-	return t, c.do(ctx, http.MethodGet, "/v1/tools", nil, &t)
+func (c *Client) Tools(ctx context.Context) ([]ostiary.ToolInfo, error) {
+	return ask[[]ostiary.ToolInfo](ctx, c, "Tools", none{})
 }
 
 // Call places a call. Progress does not cross processes.
-func (c *Client) Call(ctx context.Context, r ostiary.CallRequest) (reply ostiary.CallReply, err error) {
-	body, err := json.Marshal(r)
-	if err != nil {
-		return reply, fmt.Errorf("call %s: %w", r.Tool, err)
-	}
-	return reply, c.do(ctx, http.MethodPost, "/v1/call", body, &reply)
+func (c *Client) Call(ctx context.Context, r ostiary.CallRequest) (ostiary.CallReply, error) {
+	return ask[ostiary.CallReply](ctx, c, "Call", r)
 }
 
-func (c *Client) do(ctx context.Context, method, path string, body []byte, into any) error {
-	req, err := http.NewRequestWithContext(ctx, method, "http://gateway"+path, bytes.NewReader(body))
+// Admissions asks what waits for an admission, or was decided.
+func (c *Client) Admissions(ctx context.Context, provider string) ([]ostiary.Admission, error) {
+	return ask[[]ostiary.Admission](ctx, c, "Admissions", ofProvider{provider})
+}
+
+// Admit decides on definitions.
+func (c *Client) Admit(ctx context.Context, d ostiary.AdmissionDecision) ([]ostiary.Admission, error) {
+	return ask[[]ostiary.Admission](ctx, c, "Admit", d)
+}
+
+// Quarantined asks what is out of use.
+func (c *Client) Quarantined(ctx context.Context) ([]ostiary.QuarantineInfo, error) {
+	return ask[[]ostiary.QuarantineInfo](ctx, c, "Quarantined", none{})
+}
+
+// Release takes a provider or a tool out of quarantine.
+func (c *Client) Release(ctx context.Context, provider, tool, reason string) (ostiary.QuarantineInfo, error) {
+	return ask[ostiary.QuarantineInfo](ctx, c, "Release", ofTool{provider, tool, reason})
+}
+
+// Lock asks for the lock file.
+func (c *Client) Lock(ctx context.Context) ([]byte, error) {
+	return ask[[]byte](ctx, c, "Lock", none{})
+}
+
+// Approvals asks for the requests that wait, or for all that are kept.
+func (c *Client) Approvals(ctx context.Context, all bool) ([]ostiary.ApprovalInfo, error) {
+	return ask[[]ostiary.ApprovalInfo](ctx, c, "Approvals", allOrWaiting{all})
+}
+
+// Approval asks for one request.
+func (c *Client) Approval(ctx context.Context, id string) (ostiary.ApprovalInfo, error) {
+	return ask[ostiary.ApprovalInfo](ctx, c, "Approval", ofID{id})
+}
+
+// Decide grants or declines a request.
+func (c *Client) Decide(ctx context.Context, d ostiary.ApprovalDecision) (ostiary.ApprovalInfo, error) {
+	return ask[ostiary.ApprovalInfo](ctx, c, "Decide", d)
+}
+
+// Evidence asks for what the firewall held.
+func (c *Client) Evidence(ctx context.Context, f ostiary.EvidenceFilter) ([]ostiary.EvidenceInfo, error) {
+	return ask[[]ostiary.EvidenceInfo](ctx, c, "Evidence", f)
+}
+
+// EvidenceContent asks for one item with its content.
+func (c *Client) EvidenceContent(ctx context.Context, id string) (ostiary.EvidenceInfo, error) {
+	return ask[ostiary.EvidenceInfo](ctx, c, "EvidenceContent", ofID{id})
+}
+
+// DecideEvidence releases, rejects or purges an item.
+func (c *Client) DecideEvidence(ctx context.Context, id, verb, reason string) (ostiary.EvidenceInfo, error) {
+	return ask[ostiary.EvidenceInfo](ctx, c, "DecideEvidence", onEvidence{id, verb, reason})
+}
+
+// Explain asks which rule would decide about a call.
+func (c *Client) Explain(ctx context.Context, q ostiary.ExplainRequest) (ostiary.JSON, error) {
+	return ask[ostiary.JSON](ctx, c, "Explain", q)
+}
+
+// ask has one operation done.
+func ask[R, P any](ctx context.Context, c *Client, operation string, p P) (answer R, err error) {
+	body, err := json.Marshal(p)
 	if err != nil {
-		return fmt.Errorf("ask the gateway: %w", err)
+		return answer, fmt.Errorf("ask the gateway: %w", err)
+	}
+	path := paths[operation]
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://gateway"+path, bytes.NewReader(body))
+	if err != nil {
+		return answer, fmt.Errorf("ask the gateway: %w", err)
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
-		return fmt.Errorf("ask the gateway: %w", err)
+		return answer, fmt.Errorf("ask the gateway: %w", err)
 	}
 	defer func() { _ = resp.Body.Close() }()
 	raw, err := io.ReadAll(resp.Body)
 	if err != nil {
-		return fmt.Errorf("ask the gateway: %w", err)
+		return answer, fmt.Errorf("ask the gateway: %w", err)
 	}
 	switch resp.StatusCode {
 	case http.StatusOK:
-		if err := json.Unmarshal(raw, into); err != nil {
-			return fmt.Errorf("answer of the gateway: %w", err)
+		if err := json.Unmarshal(raw, &answer); err != nil {
+			return answer, fmt.Errorf("answer of the gateway: %w", err)
 		}
-		return nil
+		return answer, nil
 	case http.StatusUnprocessableEntity:
 		var f fault
 		if err := json.Unmarshal(raw, &f); err != nil {
-			return fmt.Errorf("answer of the gateway: %w", err)
+			return answer, fmt.Errorf("answer of the gateway: %w", err)
 		}
-		if f.Ambiguous {
-			return &remoteError{f.Error, ostiary.ErrAmbiguous}
-		}
-		return errors.New(f.Error)
+		return answer, &remoteError{f}
+	case http.StatusNotFound, http.StatusMethodNotAllowed:
+		return answer, fmt.Errorf("ask the gateway: it does not know %s: it is of another version than this program", path)
 	default:
-		return fmt.Errorf("ask the gateway: %s %s: HTTP %d", method, path, resp.StatusCode)
+		return answer, fmt.Errorf("ask the gateway: %s: HTTP %d", path, resp.StatusCode)
 	}
 }
 
-// remoteError keeps what the gateway said, and which of our errors it was.
-type remoteError struct {
-	text string
-	is   error
-}
+// remoteError keeps what the gateway said, and of which kind it was.
+type remoteError struct{ fault fault }
 
-func (e *remoteError) Error() string { return e.text }
-func (e *remoteError) Unwrap() error { return e.is }
+func (e *remoteError) Error() string { return e.fault.Error }
+
+// Fault is the kind that the gateway gave.
+func (e *remoteError) Fault() ostiary.Fault { return e.fault.Kind }
 
 // maxSocketPath is what the shortest of the systems' limits leaves for a socket's path.
 const maxSocketPath = 100

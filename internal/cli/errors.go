@@ -72,8 +72,10 @@ func (a *app) judge(ctx context.Context, err error) *failure {
 	if faults, ok := errors.AsType[config.Faults](err); ok {
 		return &failure{exit: call.ExitUsage, code: "config", message: renderFaults(faults)}
 	}
-	if errors.Is(err, ostiary.ErrAmbiguous) {
-		return &failure{exit: call.ExitUsage, message: err.Error(), hint: "ostiary tools lists what there is"}
+	if _, ok := errors.AsType[*failure](err); !ok {
+		if f := refusal(err); f != nil {
+			return f
+		}
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
 		return &failure{exit: call.ExitDeadline, message: err.Error()}
@@ -85,6 +87,32 @@ func (a *app) judge(ctx context.Context, err error) *failure {
 		return &failure{exit: call.ExitUsage, message: err.Error(), hint: "see ostiary --help"}
 	}
 	return &failure{exit: call.ExitFailed, message: err.Error()}
+}
+
+// refusals say how a command ends when the gateway refuses an operation.
+var refusals = map[ostiary.Fault]struct {
+	exit call.Exit
+	hint string
+}{
+	ostiary.FaultAmbiguous:   {call.ExitUsage, "ostiary tools lists what there is"},
+	ostiary.FaultNotFound:    {call.ExitFailed, ""},
+	ostiary.FaultDecided:     {call.ExitFailed, "look at it again: somebody was there first"},
+	ostiary.FaultOver:        {call.ExitApprovalEnded, ""},
+	ostiary.FaultNotEntitled: {call.ExitRefused, ""},
+	ostiary.FaultInvalid:     {call.ExitUsage, ""},
+	ostiary.FaultLocked:      {call.ExitStore, ""}, // the error says where the key was looked for, and what to do
+	ostiary.FaultNoVault:     {call.ExitStore, "make one with ostiary vault init"},
+	ostiary.FaultDamaged:     {call.ExitStore, ""},
+}
+
+// refusal is the failure for an error that has a kind; nil for any other.
+func refusal(err error) *failure {
+	kind := ostiary.FaultOf(err)
+	r, ok := refusals[kind]
+	if !ok {
+		return nil
+	}
+	return &failure{exit: r.exit, code: string(kind), message: err.Error(), hint: r.hint, cause: err}
 }
 
 // renderFaults prints every fault of a configuration with its hint below it.

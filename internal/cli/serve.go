@@ -59,7 +59,8 @@ func (a *app) serveUntil(ctx context.Context, h *ostiary.Host) (err error) {
 	if err != nil {
 		return err
 	}
-	admin, err := adminapi.Serve(dir, h, a.logger(slog.LevelInfo).With("component", "adminapi"))
+	review, _ := any(h).(ostiary.Review)
+	admin, err := adminapi.Serve(dir, h, review, a.logger(slog.LevelInfo).With("component", "adminapi"))
 	if err != nil {
 		return err
 	}

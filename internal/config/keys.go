@@ -130,7 +130,7 @@ var (
 		{Name: "expiry_seconds", Type: typeSeconds, Default: `3600`, Min: 10, Max: 604_800, Unit: "seconds", Meaning: "How long a request waits for a decision, and how long a grant for one call can be used.", Needs: "R7.4"},
 		{Name: "session_seconds", Type: typeSeconds, Default: `28800`, Min: 60, Max: 2_592_000, Unit: "seconds", Meaning: "How long a grant for a session holds, if the session lives so long.", Needs: "R7.4, A-31"},
 	}}
-	budgetPrincipalSection = Section{"budget.principal", "What one principal may do in a while, over all its sessions. Calls beyond it are refused as `budget_exhausted`, and are not counted.", budgetKeys()}
+	budgetPrincipalSection = Section{"budget.principal", "What one principal may do in a while, over all its sessions. Calls beyond it are refused as `budget_exceeded`, and are not counted.", budgetKeys()}
 	budgetSessionSection   = Section{"budget.session", "What one session may do in a while.", budgetKeys()}
 	evidenceSection        = Section{"evidence", "What the firewall held, kept encrypted to the vault's key.", []Key{
 		{Name: "retention_days", Type: typeInteger, Default: `30`, Min: 1, Max: 3650, Unit: "days", Meaning: "How long an item is kept. What remains of it then is its record in the ledger.", Needs: "R8.1"},

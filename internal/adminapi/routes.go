@@ -1,0 +1,113 @@
+package adminapi
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+
+	"github.com/ostiary/ostiary"
+)
+
+// maxBody bounds one request; arguments of a call are the largest part of it.
+const maxBody = 32 << 20
+
+// paths has the route of each operation, by the name of its method. A request carries the operation's parameters as one
+// JSON value, and its answer is the result, or a [fault].
+var paths = map[string]string{
+	"Status": "/v1/status", "Tools": "/v1/tools", "Call": "/v1/call",
+	"Admissions": "/v1/admissions", "Admit": "/v1/admit", "Quarantined": "/v1/quarantine", "Release": "/v1/quarantine/release", "Lock": "/v1/lock",
+	"Approvals": "/v1/approvals", "Approval": "/v1/approval", "Decide": "/v1/approval/decide",
+	"Evidence": "/v1/evidence", "EvidenceContent": "/v1/evidence/content", "DecideEvidence": "/v1/evidence/decide",
+	"Explain": "/v1/explain",
+}
+
+// The parameters of operations that have more than one, or none that is a type of its own.
+type (
+	none         struct{}
+	ofProvider   struct{ Provider string }
+	ofTool       struct{ Provider, Tool, Reason string }
+	allOrWaiting struct{ All bool }
+	ofID         struct{ ID string }
+	onEvidence   struct{ ID, Verb, Reason string }
+)
+
+// routes has one route an operation.
+func routes(ops ostiary.Operations, review ostiary.Review, logger *slog.Logger) http.Handler {
+	mux := http.NewServeMux()
+	serve(mux, logger, "Status", func(ctx context.Context, _ none) (ostiary.Status, error) { return ops.Status(ctx) })
+	serve(mux, logger, "Tools", func(ctx context.Context, _ none) ([]ostiary.ToolInfo, error) { return ops.Tools(ctx) })
+	serve(mux, logger, "Call", ops.Call)
+	if review == nil {
+		return mux
+	}
+	serve(mux, logger, "Admissions", func(ctx context.Context, p ofProvider) ([]ostiary.Admission, error) {
+		return review.Admissions(ctx, p.Provider)
+	})
+	serve(mux, logger, "Admit", review.Admit)
+	serve(mux, logger, "Quarantined", func(ctx context.Context, _ none) ([]ostiary.QuarantineInfo, error) { return review.Quarantined(ctx) })
+	serve(mux, logger, "Release", func(ctx context.Context, p ofTool) (ostiary.QuarantineInfo, error) {
+		return review.Release(ctx, p.Provider, p.Tool, p.Reason)
+	})
+	serve(mux, logger, "Lock", func(ctx context.Context, _ none) ([]byte, error) { return review.Lock(ctx) })
+
+	serve(mux, logger, "Approvals", func(ctx context.Context, p allOrWaiting) ([]ostiary.ApprovalInfo, error) {
+		return review.Approvals(ctx, p.All)
+	})
+	serve(mux, logger, "Approval", func(ctx context.Context, p ofID) (ostiary.ApprovalInfo, error) { return review.Approval(ctx, p.ID) })
+	serve(mux, logger, "Decide", review.Decide)
+
+	serve(mux, logger, "Evidence", review.Evidence)
+	serve(mux, logger, "EvidenceContent", func(ctx context.Context, p ofID) (ostiary.EvidenceInfo, error) {
+		return review.EvidenceContent(ctx, p.ID)
+	})
+	serve(mux, logger, "DecideEvidence", func(ctx context.Context, p onEvidence) (ostiary.EvidenceInfo, error) {
+		return review.DecideEvidence(ctx, p.ID, p.Verb, p.Reason)
+	})
+
+	serve(mux, logger, "Explain", review.Explain)
+	return mux
+}
+
+// serve makes the route of one operation.
+func serve[P, R any](mux *http.ServeMux, logger *slog.Logger, operation string, do func(context.Context, P) (R, error)) {
+	mux.HandleFunc("POST "+paths[operation], func(w http.ResponseWriter, r *http.Request) {
+		var p P
+		d := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
+		d.DisallowUnknownFields()
+		if err := d.Decode(&p); err != nil {
+			http.Error(w, "the request cannot be read", http.StatusBadRequest)
+			return
+		}
+		if _, err := d.Token(); err != io.EOF {
+			http.Error(w, "the request has more than one value", http.StatusBadRequest)
+			return
+		}
+		v, err := do(r.Context(), p)
+		reply(w, logger, v, err)
+	})
+}
+
+// fault is what an operation's error looks like on the socket.
+type fault struct {
+	Error string        `json:"error"`
+	Kind  ostiary.Fault `json:"kind,omitempty"`
+}
+
+func reply(w http.ResponseWriter, logger *slog.Logger, v any, err error) {
+	w.Header().Set("Content-Type", "application/json")
+	status := http.StatusOK
+	if err != nil {
+		status = http.StatusUnprocessableEntity
+		v = fault{Error: err.Error(), Kind: ostiary.FaultOf(err)}
+	}
+	body, err := json.Marshal(v)
+	if err != nil {
+		logger.Error("admin answer", "err", err)
+		w.WriteHeader(http.StatusInternalServerError)
+		return
+	}
+	w.WriteHeader(status)
+	_, _ = w.Write(body) // a caller that has gone is no fault
+}
