@@ -35,6 +35,7 @@ var faults = []struct {
 }{
 	{FaultAmbiguous, ErrAmbiguous},
 	{FaultLocked, vault.ErrLocked},
+	{FaultInvalid, vault.ErrInvalid},
 	{FaultNoVault, vault.ErrNoVault},
 	{FaultDamaged, vault.ErrDamaged},
 	{FaultDamaged, evidence.ErrDamaged},

@@ -55,7 +55,7 @@ A file that exists is never overwritten without --force; --add puts a further pr
 	f.StringVar(&o.name, "name", "", "`package` of the provider (default: made from the command or the URL)")
 	f.StringSliceVar(&o.allow, "allow", nil, "`tools` to allow, separated by commas; may be repeated")
 	f.StringSliceVar(&o.envFrom, "env-from", nil, "`names` of environment variables to hand on to the command")
-	f.StringVar(&o.credential, "credential", "", "`reference` to the bearer token for the URL: env:NAME")
+	f.StringVar(&o.credential, "credential", "", "`reference` to the bearer token for the URL: env:NAME, or the name of a vault entry")
 	f.BoolVar(&o.private, "allow-private-network", false, "the URL's host may resolve to private addresses")
 	f.StringVar(&o.approval, "approval", "", "`rule` of the policy: never or required (default: never if tools are allowed)")
 	f.BoolVar(&o.add, "add", false, "add the provider to the existing file")

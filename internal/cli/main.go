@@ -112,7 +112,7 @@ only if it is allowed, approved and unchanged, says truthfully what is known of 
 	}
 	add("run", newServeCommand(a), newStdioCommand(a), newCallCommand(a))
 	add("look", newStatusCommand(a), newToolsCommand(a), newLedgerCommand(a), newDoctorCommand(a))
-	add("set", newInitCommand(a), newConfigCommand(a), newCompletionCommand(a), newVersionCommand(a))
+	add("set", newInitCommand(a), newConfigCommand(a), newVaultCommand(a), newCompletionCommand(a), newVersionCommand(a))
 	root.AddCommand(newExitCodesTopic(), newExampleServerCommand(a))
 	a.group(root)
 	manners(root)
