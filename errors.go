@@ -1,6 +1,8 @@
 package ostiary
 
 import (
+	"errors"
+
 	"github.com/ostiary/ostiary/internal/provider"
 	"github.com/ostiary/ostiary/internal/store"
 )
@@ -12,6 +14,8 @@ type StartError = provider.StartError
 var (
 	// ErrLocked says that another gateway holds the data directory.
 	ErrLocked = store.ErrLocked
+	// ErrNotLocked says that what providers offer is not what the lock file pins (R6.11).
+	ErrNotLocked = errors.New("what is offered is not what is locked")
 	// ErrUnavailable says that the store cannot be written, so that no call is let through.
 	ErrUnavailable = store.ErrUnavailable
 )

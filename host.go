@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/ostiary/ostiary/internal/approval"
+	"github.com/ostiary/ostiary/internal/firewall"
 	"github.com/ostiary/ostiary/internal/gate"
 	"github.com/ostiary/ostiary/internal/httpd"
 	"github.com/ostiary/ostiary/internal/identity"
@@ -22,6 +24,7 @@ import (
 	"github.com/ostiary/ostiary/internal/provider"
 	"github.com/ostiary/ostiary/internal/store"
 	"github.com/ostiary/ostiary/internal/store/sqlstore"
+	"github.com/ostiary/ostiary/internal/vault"
 )
 
 // Host is one gateway. Its methods are safe for concurrent use between Start and Stop.
@@ -32,6 +35,11 @@ type Host struct {
 	since    time.Time
 	policy   *policy.Policy
 	registry *provider.Registry
+	vault    *vault.Vault
+	firewall *firewall.Engine
+	rules    approval.Rules
+	hub      *approval.Hub
+	admitted admissions
 
 	store     store.Store
 	gate      *gate.Gate
@@ -45,6 +53,7 @@ type Host struct {
 	mu      sync.Mutex // guards what follows
 	state   string     // "" when ready; else why not
 	exports []ExportInfo
+	shown   map[string][]endpoint.Tool // by export, as clients see them
 	stopped bool
 }
 
@@ -60,9 +69,19 @@ func New(o Options) (*Host, error) {
 	if err != nil {
 		return nil, err
 	}
+	if h.vault, err = vault.Open(o.Config.VaultOptions(o.DataDir, o.LookupEnv)); err != nil {
+		return nil, err
+	}
+	if h.firewall, err = firewall.New(firewall.Options{}); err != nil {
+		return nil, err
+	}
+	if h.rules, err = approvalRules(o.Config); err != nil {
+		return nil, err
+	}
+	h.hub = approval.NewHub(maxHeld)
 	h.providers, err = provider.NewManager(provider.ManagerOptions{
 		Connector: h.upstreams, Profiles: profiles, Registry: h.registry, Logger: o.Logger.With("component", "provider"),
-		Now: o.Now, OnEvent: h.providerEvent, OnPhase: func(pkg string, ph provider.Phase) { h.phase(pkg, ph.String()) },
+		Now: o.Now, OnEvent: h.providerEvent, OnPhase: func(pkg string, ph provider.Phase) { h.phase(pkg, ph.String()) }, OnListed: h.listed,
 	})
 	return h, err
 }
@@ -81,9 +100,10 @@ func (h *Host) Start(ctx context.Context) (err error) {
 		return err
 	}
 	h.push(func(context.Context) error { return h.store.Close() })
-	h.gate, err = gate.New(gate.Options{Store: h.store, Registry: h.registry, Policy: h.policy, Upstream: h.upstreams,
-		Logger: h.log.With("component", "gate"), Now: h.o.Now, NewID: h.o.newID, Failpoint: h.o.failpoint})
-	if err != nil {
+	if err := h.vault.Init(ctx); err != nil { // evidence is then kept without its content, and the log says so
+		h.log.Error("make the vault", "err", err)
+	}
+	if h.gate, err = h.newGate(); err != nil {
 		return err
 	}
 	if err := h.record(ctx, ledger.KindOpened, map[string]any{"version": Version, "pid": h.pid}); err != nil {
@@ -97,6 +117,17 @@ func (h *Host) Start(ctx context.Context) (err error) {
 	if closed > 0 {
 		h.log.Warn("calls that were open when the gateway last stopped are recorded as unknown", "calls", closed)
 	}
+	if err := h.blockOutdated(ctx); err != nil {
+		return err
+	}
+	if err := h.reload(ctx); err != nil {
+		return err
+	}
+	h.sweep(ctx)
+	if h.o.Offline {
+		h.setState("")
+		return nil
+	}
 	guard, err := h.guard()
 	if err != nil {
 		return err
@@ -108,6 +139,9 @@ func (h *Host) Start(ctx context.Context) (err error) {
 	}
 	h.push(h.providers.Stop)
 	if err := h.providers.Start(ctx); err != nil {
+		return err
+	}
+	if err := h.admitOffers(ctx); err != nil {
 		return err
 	}
 	if err := h.openEndpoint(guard); err != nil {

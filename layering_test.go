@@ -43,7 +43,7 @@ var may = map[string]struct{ ours, outside []string }{
 		outside: []string{"modernc.org/sqlite", "github.com/pressly/goose/v3", "golang.org/x/mod/sumdb", "golang.org/x/sys"}},
 	"internal/store/storetest": {ours: []string{"call", "internal/admission", "internal/approval", "internal/evidence", "internal/ledger", "internal/policy", "internal/store"}, outside: []string{"github.com/google/go-cmp", "pgregory.net/rapid"}},
 
-	"internal/gate": {ours: []string{"call", "internal/drift", "internal/firewall", "internal/ledger", "internal/policy", "internal/provider", "internal/store"},
+	"internal/gate": {ours: []string{"call", "internal/admission", "internal/approval", "internal/evidence", "internal/firewall", "internal/ledger", "internal/policy", "internal/provider", "internal/review", "internal/store"},
 		outside: []string{jsonLib}},
 
 	// The adapter: only this tree speaks MCP with others (R1.13, R6.12).
@@ -58,7 +58,7 @@ var may = map[string]struct{ ours, outside []string }{
 	"internal/config": {ours: []string{"call", "internal/firewall", "internal/policy", "internal/provider", "internal/vault"}, outside: []string{"github.com/pelletier/go-toml/v2"}},
 
 	// The host and the edges.
-	"": {ours: []string{"call", "internal/admission", "internal/approval", "internal/config", "internal/drift", "internal/evidence", "internal/gate", "internal/httpd",
+	"": {ours: []string{"call", "internal/admission", "internal/approval", "internal/config", "internal/evidence", "internal/firewall", "internal/gate", "internal/httpd",
 		"internal/identity", "internal/ledger", "internal/mcpwire", "internal/mcpwire/content", "internal/mcpwire/endpoint", "internal/policy", "internal/provider", "internal/store", "internal/store/sqlstore", "internal/vault"},
 		outside: []string{jsonLib, "golang.org/x/mod/sumdb"}},
 	"internal/httpd":    {ours: []string{"call", "internal/identity"}},

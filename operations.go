@@ -61,6 +61,8 @@ type ToolInfo struct {
 	Effect           string            `json:"effect"`
 	Policy           string            `json:"policy"` // allow, ask or deny, for the operator
 	Rule             string            `json:"rule"`
+	Depends          bool              `json:"depends,omitempty"`   // on arguments or on what the session has read: a call may be judged otherwise
+	Admission        string            `json:"admission,omitempty"` // why calls of it are refused, whatever policy says; "" if they are not
 	InputSchema      JSON              `json:"input_schema,omitempty"`
 	OutputSchema     JSON              `json:"output_schema,omitempty"`
 	SchemaDigest     string            `json:"schema_digest"`
@@ -155,9 +157,13 @@ func (h *Host) Tools(context.Context) ([]ToolInfo, error) {
 			continue
 		}
 		for _, t := range c.Tools {
-			d := h.policy.Decide(operator, t.Descriptor)
-			out = append(out, ToolInfo{ID: string(t.ID), Provider: t.Package, RawName: t.RawName, Title: t.Title, Description: t.Description,
-				Effect: t.Effect.String(), Policy: d.Verdict.String(), Rule: d.Rule, InputSchema: t.InputSchema, OutputSchema: t.OutputSchema,
+			d, depends := h.policy.Outlook(operator, "", t.Descriptor)
+			waits := ""
+			if err := h.admitted.book.Check(t.Descriptor); err != nil {
+				waits = err.Error()
+			}
+			out = append(out, ToolInfo{Admission: waits, ID: string(t.ID), Provider: t.Package, RawName: t.RawName, Title: t.Title, Description: t.Description,
+				Effect: t.Effect.String(), Policy: d.Verdict.String(), Rule: d.Rule, Depends: depends, InputSchema: t.InputSchema, OutputSchema: t.OutputSchema,
 				SchemaDigest: t.SchemaDigest.String(), DescriptorDigest: t.DescriptorDigest.String(), Names: names[t.ID]})
 		}
 	}
@@ -200,16 +206,24 @@ func (h *Host) Resolve(name string) (call.ToolID, error) {
 
 var errNotObject = errors.New("expected an object without duplicate keys, in UTF-8")
 
+func checkArguments(id call.ToolID, arguments []byte) error {
+	if len(arguments) == 0 {
+		return nil
+	}
+	if err := content.CheckValue(arguments, content.FrameLimits{}); err != nil || !content.IsObject(arguments) {
+		return fmt.Errorf("call %s: the arguments are not one JSON object: %w", id, errors.Join(err, errNotObject))
+	}
+	return nil
+}
+
 // Call places a call for the operator, through the path.
 func (h *Host) Call(ctx context.Context, r CallRequest) (CallReply, error) {
 	id, err := h.Resolve(r.Tool)
 	if err != nil {
 		return CallReply{}, err
 	}
-	if len(r.Arguments) > 0 {
-		if err := content.CheckValue(r.Arguments, content.FrameLimits{}); err != nil || !content.IsObject(r.Arguments) {
-			return CallReply{}, fmt.Errorf("call %s: the arguments are not one JSON object: %w", id, errors.Join(err, errNotObject))
-		}
+	if err := checkArguments(id, r.Arguments); err != nil {
+		return CallReply{}, err
 	}
 	if r.Timeout > 0 {
 		var cancel context.CancelFunc

@@ -34,6 +34,11 @@ type Options struct {
 	// NoEndpoint leaves out the inbound side; for a command that places one call itself.
 	NoEndpoint bool
 
+	// Offline starts no provider and opens no endpoint: what the data directory knows can be looked at and decided on.
+	Offline bool
+	// Lock is a lock file (R6.11): the start fails unless everything that is offered equals it. nil: there is none.
+	Lock []byte
+
 	// OnPhase is told as the start of a provider moves on, for progress on a terminal: connect, negotiate, listen, list,
 	// validate, then ready or failed. It may be called from several goroutines at once.
 	OnPhase func(provider, phase string)

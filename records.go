@@ -21,6 +21,17 @@ func (h *Host) record(ctx context.Context, kind ledger.Kind, body map[string]any
 	return h.store.Update(ctx, func(tx store.Tx) error { return tx.Append(e) })
 }
 
+// append adds one entry that belongs to no call to a transaction.
+func (h *Host) append(tx store.Tx, kind ledger.Kind, principal string, body map[string]any) error {
+	raw, err := marshal(body)
+	if err != nil {
+		return fmt.Errorf("record %s: %w", kind, err)
+	}
+	return tx.Append(ledger.Entry{Time: h.o.Now(), Kind: kind, Principal: principal, Body: raw})
+}
+
+func marshal(v any) ([]byte, error) { return json.Marshal(v) }
+
 // note appends an entry without waiting. A ledger that cannot be written stops calls by itself, so a failure here is only
 // logged.
 func (h *Host) note(kind ledger.Kind, principal string, body map[string]any) {

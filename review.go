@@ -41,8 +41,8 @@ type Review interface {
 // Admission is one definition that waits for a decision, or was decided.
 type Admission struct {
 	Provider string    `json:"provider"`
-	Tool     string    `json:"tool,omitempty"` // the raw name; "" is the provider itself: its instructions and its origin
-	Standing string    `json:"standing"`       // new, changed, removed, admitted, refused
+	Tool     string    `json:"tool,omitempty"`   // the raw name; "" is the provider itself: its instructions and its origin
+	Standing string    `json:"standing"`         // new, changed, removed, admitted, refused
 	Class    string    `json:"class,omitempty"`  // of a change: cosmetic, behavioural, authority
 	Fields   []string  `json:"fields,omitempty"` // that differ
 	Digest   string    `json:"digest"`           // of the definition as offered now

@@ -1,6 +1,7 @@
 package ostiary
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/ostiary/ostiary/call"
+	"github.com/ostiary/ostiary/internal/admission"
 	"github.com/ostiary/ostiary/internal/config"
 	"github.com/ostiary/ostiary/internal/identity"
 	"github.com/ostiary/ostiary/internal/mcpwire/endpoint"
@@ -17,9 +19,12 @@ import (
 // profiles are the profiles of the providers that this host starts.
 func (h *Host) profiles() ([]provider.Profile, error) {
 	var out []provider.Profile
+	if h.o.Offline {
+		return nil, nil
+	}
 	for _, p := range h.o.Config.Providers {
 		if len(h.o.Only) == 0 || slices.Contains(h.o.Only, p.Profile.Package) {
-			out = append(out, p.Profile)
+			out = append(out, h.withCredential(p))
 		}
 	}
 	for _, pkg := range h.o.Only {
@@ -30,29 +35,48 @@ func (h *Host) profiles() ([]provider.Profile, error) {
 	return out, nil
 }
 
+// withCredential is a provider's profile with its bearer token out of the vault, if that is where it is. The vault is asked
+// when the token is needed: while it is locked, this provider alone is down (F-11).
+func (h *Host) withCredential(p config.Provider) provider.Profile {
+	profile := p.Profile
+	if p.CredentialEntry == "" || profile.HTTP == nil {
+		return profile
+	}
+	remote := *profile.HTTP
+	remote.Credential = func() (string, error) {
+		ctx, cancel := context.WithTimeout(context.Background(), profile.Limits.Connect) // asked for where there is no context
+		defer cancel()
+		secret, err := h.vault.Get(ctx, p.CredentialEntry)
+		if err != nil {
+			return "", fmt.Errorf("credential %s: %w", p.CredentialEntry, err)
+		}
+		return secret.Reveal(), nil
+	}
+	profile.HTTP = &remote
+	return profile
+}
+
 // openEndpoint resolves the exports against the registry and opens them (R2.5). A tool that an export names and that no
 // provider offers is an error, unless its provider may be unavailable, and is.
 func (h *Host) openEndpoint(guard *identity.Guard) error {
+	h.admitted.mu.Lock() // nothing is admitted between rendering the lists and the first change of them
+	defer h.admitted.mu.Unlock()
 	c := h.o.Config
 	var faults []error
 	var exports []endpoint.Export
 	var infos []ExportInfo
+	shown := map[string][]endpoint.Tool{}
 	for _, e := range c.Exports {
 		x := endpoint.Export{Name: e.Name, Path: e.Path, Instructions: e.Instructions, Principals: principalsOf(c, e.Name)}
 		info := ExportInfo{Name: e.Name, Path: e.Path, Served: exportServed(c, e.Name)}
 		for _, t := range e.Tools {
-			tool, ok := h.registry.Tool(t.ID)
-			switch {
-			case ok:
-				x.Tools = append(x.Tools, endpoint.Tool{Name: t.Name, Descriptor: tool.Descriptor})
-				info.Tools = append(info.Tools, t.Name)
-			case h.mayLack(t.ID):
-				info.Lacks = append(info.Lacks, string(t.ID))
-			default:
+			if _, ok := h.registry.Tool(t.ID); !ok && !h.mayLack(t.ID) {
 				faults = append(faults, fmt.Errorf("export %s: %s does not exist: %s", e.Name, t.ID, h.whyMissing(t.ID)))
 			}
 		}
+		x.Tools, info.Tools, info.Lacks = h.exported(e)
 		exports, infos = append(exports, x), append(infos, info)
+		shown[e.Name] = x.Tools
 	}
 	if err := errors.Join(faults...); err != nil {
 		return err
@@ -71,9 +95,70 @@ func (h *Host) openEndpoint(guard *identity.Guard) error {
 		h.push(ep.Close)
 	}
 	h.mu.Lock()
-	h.exports = infos
+	h.exports, h.shown = infos, shown
 	h.mu.Unlock()
 	return nil
+}
+
+// exported lists what an export shows now: the tools that were admitted, each by the definition that was admitted, whatever
+// its server says of it meanwhile (R6.6).
+func (h *Host) exported(e config.Export) (tools []endpoint.Tool, names, lacks []string) {
+	for _, t := range e.Tools {
+		tool, ok := h.registry.Tool(t.ID)
+		var shown *call.Descriptor
+		if ok && !tool.Provider.Gone(tool.RawName) {
+			shown = h.shownTool(tool)
+		}
+		if shown == nil {
+			lacks = append(lacks, string(t.ID))
+			continue
+		}
+		tools, names = append(tools, endpoint.Tool{Name: t.Name, Descriptor: shown}), append(names, t.Name)
+	}
+	return tools, names, lacks
+}
+
+// shownTool is the admitted definition of a tool; nil if there is none.
+func (h *Host) shownTool(t *provider.Tool) *call.Descriptor {
+	if _, ok := h.admitted.pins[admission.Key{Provider: t.Package}]; !ok {
+		return nil
+	}
+	pin, ok := h.admitted.pins[admission.Key{Provider: t.Package, RawName: t.RawName}]
+	if !ok {
+		return nil
+	}
+	if pin.DescriptorDigest == t.DescriptorDigest {
+		return t.Descriptor
+	}
+	d, err := provider.Read(&t.Provider.Profile, pin.Definition)
+	if err != nil {
+		h.log.Error("read an admitted definition", "tool", t.ID, "err", err)
+		return nil
+	}
+	return d
+}
+
+// refreshExports shows clients what is admitted now, and tells those of an export that has changed.
+func (h *Host) refreshExports() error {
+	ep := h.endpoint.Load()
+	if ep == nil {
+		return nil
+	}
+	var errs []error
+	for i, e := range h.o.Config.Exports {
+		tools, names, lacks := h.exported(e)
+		h.mu.Lock()
+		h.exports[i].Tools, h.exports[i].Lacks = names, lacks
+		same := slices.EqualFunc(h.shown[e.Name], tools, func(a, b endpoint.Tool) bool {
+			return a.Name == b.Name && bytes.Equal(a.Descriptor.Definition, b.Descriptor.Definition)
+		})
+		h.shown[e.Name] = tools
+		h.mu.Unlock()
+		if !same {
+			errs = append(errs, ep.SetTools(e.Name, tools))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // principalsOf lists who may use an export; nil: everyone.

@@ -59,6 +59,7 @@ const (
 	CodeToolNotAllowed      Code = "tool_not_allowed"
 	CodeInvalidArguments    Code = "invalid_arguments"
 	CodeDenied              Code = "denied"
+	CodeBudgetExceeded      Code = "budget_exceeded"
 	CodeScopeInvalid        Code = "scope_invalid"
 	CodeStaleFrontier       Code = "stale_frontier"
 	CodeBlockedArguments    Code = "blocked_arguments"
@@ -103,6 +104,7 @@ var codes = []CodeInfo{
 	{CodeToolNotAllowed, StageDecision, NeverRetry, ExitRefused, "The tool does not exist here, is not allowed, or is not available.", "Use a tool that is listed."},
 	{CodeInvalidArguments, StageRequestBuild, SafeRetry, ExitUsage, "The arguments do not satisfy the tool's input schema.", "Correct the arguments and call again."},
 	{CodeDenied, StageDecision, NeverRetry, ExitRefused, "Policy does not let this caller use the tool so.", "Do not repeat the call; ask the operator if it should be possible."},
+	{CodeBudgetExceeded, StageDecision, RetryAfterReview, ExitRefused, "The caller has used up what it may call in a while, or repeats one call without end.", "Stop, and look whether the call is needed at all; later it can be made again."},
 	{CodeScopeInvalid, StageDecision, NeverRetry, ExitUsage, "A scope of the tool could not be resolved from the arguments.", "Give the arguments that the tool's scopes name, as text or integers."},
 	{CodeStaleFrontier, StageDecision, RetryAfterReview, ExitRefused, "The call is based on facts that have moved on.", "Read what was missed, then decide again."},
 	{CodeBlockedArguments, StageFirewall, NeverRetry, ExitHeld, "The arguments hold something that may not leave.", "Take it out of the arguments."},

@@ -1,5 +1,7 @@
 package call
 
+import "time"
+
 // ID names one call, one generation of calls never reuses it. It is shown to callers and is the ledger's join key.
 type ID string
 
@@ -49,9 +51,23 @@ type Reply struct {
 	Result  []byte         // the provider's result object, byte for byte
 	Error   *ProviderError // the provider's JSON-RPC error
 
+	// Provenance is where Result comes from and how it was judged (R8.2); its zero value says nothing.
+	Provenance Provenance
+
 	// Release gives the memory of Result back once it has been written out; nil: there is nothing to give back. Calling it is
 	// never needed, and nothing may look at Result afterwards.
 	Release func()
+}
+
+// Provenance says of a result where it comes from and how it was judged (R8.2). Nothing in it is the provider's own word.
+type Provenance struct {
+	Provider   string
+	Tool       ToolID
+	CallID     ID
+	Descriptor Digest // of the definition under which the tool was called
+	Revision   string // of MCP, as it was negotiated
+	Time       time.Time
+	Verdict    string
 }
 
 // ProviderError is a JSON-RPC error that a provider answered with; Data is its raw JSON.

@@ -24,6 +24,7 @@ type Call struct {
 	Origin     call.Digest // of how the provider is reached: command line, environment, address
 	Arguments  []byte      // the raw JSON object; nil: none
 	Meta       []byte      // the _meta that travels along, as a raw JSON object; nil: none
+	Exact      bool        // approval is needed for exactly what is sent: one for a session is none
 }
 
 // Binding is what a grant holds for. Equal digests mean equal facts; the single facts are there to say what has changed.
@@ -46,6 +47,7 @@ type Binding struct {
 const (
 	labelContent = "ostiary approval content 1"
 	labelGrant   = "ostiary approval grant 1"
+	labelExact   = "ostiary approval exact grant 1" // no grant for a session is ever bound to a digest with it
 	labelCall    = "ostiary approval call 1"
 )
 
@@ -65,11 +67,22 @@ func Bind(c Call) (Binding, error) {
 		Policy: c.Policy, Attachment: c.Attachment, Origin: c.Origin,
 		ArgumentsDigest: digest(labelContent, args, meta),
 	}
-	b.GrantDigest = digest(labelGrant, []byte(b.Principal), []byte(b.Session), []byte(b.Tool), b.Descriptor[:],
-		[]byte(b.Effect.String()), b.Policy[:], []byte(b.Attachment), b.Origin[:])
+	label := labelGrant
+	if c.Exact {
+		label = labelExact
+	}
+	b.GrantDigest = b.grantDigest(label)
 	b.CallDigest = digest(labelCall, b.GrantDigest[:], b.ArgumentsDigest[:])
 	return b, nil
 }
+
+func (b *Binding) grantDigest(label string) call.Digest {
+	return digest(label, []byte(b.Principal), []byte(b.Session), []byte(b.Tool), b.Descriptor[:],
+		[]byte(b.Effect.String()), b.Policy[:], []byte(b.Attachment), b.Origin[:])
+}
+
+// Exact says that only a grant for exactly what is sent is one.
+func (b *Binding) Exact() bool { return b.GrantDigest == b.grantDigest(labelExact) }
 
 // digest hashes an injective encoding of its parts: each is preceded by its length, and nil differs from empty.
 func digest(label string, parts ...[]byte) (d call.Digest) {

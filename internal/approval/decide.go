@@ -25,6 +25,9 @@ func (r *Rules) Grant(tx Tx, id ID, scope Decision, decider, reason string, now 
 		if q.Session == "" { // it would hold for all that the caller does anywhere
 			return Request{}, ErrNoSession
 		}
+		if q.Exact() {
+			return Request{}, ErrExact
+		}
 		life = r.SessionLife
 	default:
 		return Request{}, ErrScope

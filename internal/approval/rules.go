@@ -80,6 +80,7 @@ var (
 	ErrDecided     = errors.New("the request was decided already")
 	ErrOver        = errors.New("the request has expired")
 	ErrNoSession   = errors.New("the request belongs to no session: it can be approved once only")
+	ErrExact       = errors.New("the request is for exactly what would be sent: it can be approved once only")
 	ErrScope       = errors.New("a request is approved once or for a session")
 )
 

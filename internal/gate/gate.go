@@ -9,15 +9,16 @@ import (
 	"time"
 
 	"github.com/ostiary/ostiary/call"
-	"github.com/ostiary/ostiary/internal/drift"
+	"github.com/ostiary/ostiary/internal/admission"
+	"github.com/ostiary/ostiary/internal/approval"
+	"github.com/ostiary/ostiary/internal/evidence"
 	"github.com/ostiary/ostiary/internal/firewall"
-	"github.com/ostiary/ostiary/internal/ledger"
 	"github.com/ostiary/ostiary/internal/policy"
 	"github.com/ostiary/ostiary/internal/provider"
 	"github.com/ostiary/ostiary/internal/store"
 )
 
-// Options are what a gate needs. All but Failpoint are required.
+// Options are what a gate needs. What says nothing of a default is required.
 type Options struct {
 	Store    store.Store
 	Registry *provider.Registry
@@ -27,19 +28,46 @@ type Options struct {
 	Now      func() time.Time
 	NewID    func() call.ID // never repeats
 
+	// Budgets bound what callers of exports may do in a while; nil: nothing does. The operator's own calls are not
+	// counted.
+	Budgets *policy.Budgets
+
+	// Book says whether a tool is the one that was admitted (R6.6). Isolate keeps a quarantine that a call has found a
+	// ground for, and has the book know of it.
+	Book    *admission.Book
+	Isolate func(context.Context, admission.Quarantine)
+
+	// Approvals, Hub and Hold are how someone agrees: a call is held for Hold at most, and ends as pending then.
+	Approvals *approval.Rules
+	Hub       *approval.Hub
+	Hold      time.Duration
+
+	// Firewall judges what leaves and what enters, by the rules that FirewallRules has for a tool; nil: the defaults.
+	Firewall      Firewall
+	FirewallRules func(*call.Descriptor) firewall.Rules
+	// Sealer and Evidence are how what was held is kept.
+	Sealer   evidence.Sealer
+	Evidence evidence.Limits
+
 	// CommitTimeout bounds the commit of an outcome, which goes on when the caller has gone; 0: 10 s.
 	CommitTimeout time.Duration
-	// Failpoint is called between the steps from 9 to 12 with the step just done; tests stop the process there.
+	// Failpoint is called between the steps from 9 to 12 with the step just done; tests stop the process there. nil: none.
 	Failpoint func(step string)
 }
 
 // Gate lets calls through, or not. It is safe for concurrent use.
-type Gate struct{ o Options }
+type Gate struct {
+	o      Options
+	taints taints
+}
 
 // New makes a gate.
 func New(o Options) (*Gate, error) {
 	if o.Store == nil || o.Registry == nil || o.Policy == nil || o.Upstream == nil || o.Logger == nil || o.Now == nil || o.NewID == nil {
 		return nil, errors.New("gate: Store, Registry, Policy, Upstream, Logger, Now and NewID are needed")
+	}
+	if o.Book == nil || o.Isolate == nil || o.Approvals == nil || o.Hub == nil || o.Firewall == nil || o.Sealer == nil {
+		return nil, errors.New("gate: Book, Isolate, Approvals, Hub, Firewall and Sealer are needed")
 	}
 	if o.CommitTimeout == 0 {
 		o.CommitTimeout = 10 * time.Second
@@ -47,7 +75,10 @@ func New(o Options) (*Gate, error) {
 	if o.Failpoint == nil {
 		o.Failpoint = func(string) {}
 	}
-	return &Gate{o}, nil
+	if o.FirewallRules == nil {
+		o.FirewallRules = func(*call.Descriptor) firewall.Rules { return firewall.Rules{} }
+	}
+	return &Gate{o: o, taints: taints{known: map[reader]policy.Taint{}}}, nil
 }
 
 // Call is the path of a call. The steps are numbered as in docs/DESIGN.md; their order is the product. It returns when the
@@ -67,38 +98,50 @@ func (g *Gate) Call(ctx context.Context, r call.Request) call.Reply {
 	}
 	p.tool = tool
 
-	// 3. Callable at all: the provider is active, the arguments satisfy the frozen schema.
+	// 3. Callable at all: the provider is active, the tool is the one that was admitted, the arguments satisfy the frozen
+	// schema. In this order, because what is wrong with the arguments may be told in words of the schema.
 	generation, reason, ok := tool.Provider.Route()
 	if !ok {
 		return p.refuse(ctx, call.CodeProviderUnavailable, string(reason.Code))
 	}
 	p.generation = generation
+	if no := p.asAdmitted(ctx); no != nil {
+		return p.turnBack(ctx, no)
+	}
 	if err := tool.Schema.Validate(r.Arguments); err != nil {
 		return p.refuseSaying(ctx, call.CodeInvalidArguments, "the arguments do not satisfy the input schema", err.Error())
 	}
 
-	// 4. May they. A visible tool or a healthy connection grants nothing (R7.3).
-	p.decision = g.o.Policy.Judge(policy.Question{Principal: r.Principal, Export: r.Export, Tool: tool.Descriptor, Arguments: r.Arguments})
-	if p.decision.Verdict == policy.Deny {
-		return p.refuse(ctx, call.CodeDenied, p.decision.Reason)
+	// 4. May they. A visible tool or a healthy connection grants nothing (R7.3), nor does it grant calls without end.
+	if no := p.withinBudget(); no != nil {
+		return p.turnBack(ctx, no)
+	}
+	if no := p.judge(ctx); no != nil {
+		return p.turnBack(ctx, no)
 	}
 
-	// 5. Scopes and frontier, 6. arguments may leave: nothing to decide without the extensions and the inspectors.
+	// 5. Scopes and frontier: nothing to decide without the extensions.
 
-	// 7. Someone agrees. There is no queue to ask, so a call that needs approval waits for nobody.
+	// 6. The arguments may leave, or someone has to look at them, or they stay.
+	if no := p.screenArguments(ctx); no != nil {
+		return p.turnBack(ctx, no)
+	}
+
+	// 7. Someone agrees, if policy or the firewall asks for it.
 	if p.decision.Verdict != policy.Allow {
-		return p.refuse(ctx, call.CodeApprovalPending, p.decision.Reason)
+		if no := p.agree(ctx); no != nil {
+			return p.turnBack(ctx, no)
+		}
 	}
 
-	// 8. Still the tool that was expected. After the approval, because a tool may change while a call waits.
-	if err := drift.Compare(tool.Descriptor, tool.Expected); err != nil {
-		g.quarantine(tool, err)
-		return p.refuse(ctx, call.CodeSchemaDrift, err.Error())
+	// 8. Still the tool that was admitted. Once more, because it may have changed while the call waited.
+	if no := p.asAdmitted(ctx); no != nil {
+		return p.turnBack(ctx, no)
 	}
 
-	// 9. Commit the intent. From here on the call has exactly one outcome, whatever happens.
-	if err := p.commitIntent(ctx); err != nil {
-		return p.refuse(ctx, call.CodeLedgerUnavailable, err.Error())
+	// 9. Commit the intent, and spend the grant with it. From here on the call has exactly one outcome, whatever happens.
+	if no := p.commitIntent(ctx); no != nil {
+		return p.turnBack(ctx, no)
 	}
 	g.o.Failpoint("intent")
 
@@ -106,16 +149,12 @@ func (g *Gate) Call(ctx context.Context, r call.Request) call.Reply {
 	answer := p.callOut(ctx)
 	g.o.Failpoint("answer")
 
-	// 11. The result may enter, or not.
+	// 11. What came may enter, or not.
 	reply := p.conclude(answer)
-	if reply.Result != nil {
-		if err := firewall.CheckKinds(reply.Result, tool.Provider.Profile.Content); err != nil {
-			reply = p.withhold(reply.Outcome, call.CodeUnsupportedContent, err.Error())
-		}
-	}
+	reply = p.screenReply(ctx, reply, answer)
 	g.o.Failpoint("verdict")
 
-	// 12. Commit the outcome, chained to the intent. What is not recorded is not released.
+	// 12. Commit outcome and verdict, chained to the intent. What is not recorded is not released.
 	if err := p.commitOutcome(ctx, reply, answer); err != nil {
 		g.o.Logger.Error("commit outcome", "call", p.id, "tool", tool.ID, "err", err)
 		return p.unrecorded(reply.Outcome)
@@ -134,45 +173,60 @@ type passage struct {
 	started    time.Time
 	tool       *provider.Tool
 	generation provider.Generation
+	taint      policy.Taint // of the session, when the call was judged
 	decision   policy.Decision
+	asked      approval.ID // the request that the call waited for, or found
+	grant      approval.ID // to be spent; "": none is needed
+	finding    *finding    // of step 6 or 11; nil: nothing was screened
 }
 
-// relaxed says whether the ledger may lag behind the call (READ_ONLY tools of a profile that says so, never others).
-func (p *passage) relaxed() bool {
-	return !p.tool.Effect.Durable() && p.tool.Provider.Profile.RelaxedLedger
+// refusal says why a call goes no further. The detail is for operators; saying is told to the caller as well, in words that
+// are our own or the caller's.
+type refusal struct {
+	code           call.Code
+	detail, saying string
 }
 
-func (p *passage) commitIntent(ctx context.Context) error {
-	entry := ledger.Entry{Time: p.started, Kind: ledger.KindCallIntent, CallID: p.id, Session: p.request.Session,
-		Principal: p.request.Principal.ID, Body: p.intentBody()}
-	intent := ledger.Intent{CallID: p.id, Started: p.started, Principal: p.request.Principal.ID, Session: p.request.Session, Tool: p.tool.ID}
-	return p.write(ctx, func(tx store.Tx) error {
-		if err := tx.Append(entry); err != nil {
-			return err
-		}
-		return tx.OpenIntent(intent)
-	})
+func (r *refusal) Error() string { return string(r.code) + ": " + r.detail }
+
+// turnBack ends a call before its intent.
+func (p *passage) turnBack(ctx context.Context, no *refusal) call.Reply {
+	return p.refuseSaying(ctx, no.code, no.detail, no.saying)
 }
 
-func (p *passage) commitOutcome(ctx context.Context, reply call.Reply, answer call.Answer) error {
-	// The caller may have gone; what happened is recorded all the same.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.gate.o.CommitTimeout)
-	defer cancel()
-	entry := ledger.Entry{Time: p.gate.o.Now(), Kind: ledger.KindCallOutcome, CallID: p.id, Session: p.request.Session,
-		Principal: p.request.Principal.ID, Body: outcomeBody(reply.Outcome, answer)}
-	return p.write(ctx, func(tx store.Tx) error {
-		if err := tx.Append(entry); err != nil {
-			return err
-		}
-		return tx.CloseIntent(p.id)
-	})
-}
-
-func (p *passage) write(ctx context.Context, fn func(store.Tx) error) error {
-	if p.relaxed() {
-		return p.gate.o.Store.Enqueue(ctx, fn)
+// asAdmitted says whether the tool is the one that was admitted, as far as anything is known of it now: what its server has
+// announced is looked at first. What is found for the first time puts it into quarantine (R6.6).
+func (p *passage) asAdmitted(ctx context.Context) *refusal {
+	t := p.tool
+	if err := t.Provider.Settle(ctx); err != nil {
+		return &refusal{code: call.CodeProviderUnavailable, detail: err.Error()}
 	}
-	return p.gate.o.Store.Update(ctx, fn)
+	if t.Provider.Gone(t.RawName) {
+		return &refusal{code: call.CodeToolNotAllowed, detail: "the server does not offer the tool any more"}
+	}
+	if !t.Expected.IsZero() && t.SchemaDigest != t.Expected {
+		p.isolate(ctx, "", "the input schema of a tool does not have the digest that the configuration gives")
+		return &refusal{code: call.CodeSchemaDrift, detail: "the input schema does not have the expected digest"}
+	}
+	err := p.gate.o.Book.Check(t.Descriptor)
+	if err == nil {
+		return nil
+	}
+	no, ok := errors.AsType[*admission.Refusal](err)
+	if !ok {
+		return &refusal{code: call.CodeInternal, detail: err.Error()}
+	}
+	if now, ok := p.gate.o.Registry.Tool(t.ID); no.Drift && ok && now == t { // else the call has outlived its catalog
+		p.isolate(ctx, t.RawName, no.Text)
+	}
+	return &refusal{code: no.Code, detail: no.Text, saying: no.Text}
+}
+
+// isolate takes a tool, or its provider if rawName is "", out of use until an operator has looked.
+func (p *passage) isolate(ctx context.Context, rawName, detail string) {
+	p.gate.o.Logger.Warn("quarantine", "provider", p.tool.Package, "tool", p.tool.ID, "whole", rawName == "", "reason", detail)
+	p.gate.o.Isolate(context.WithoutCancel(ctx), admission.Quarantine{Provider: p.tool.Package, Tool: rawName, Reason: admission.SchemaDrift,
+		Detail: detail, Since: p.gate.o.Now()})
 }
 
 // callOut places the call within its time. A panic of the upstream is this call's fault alone.
@@ -186,12 +240,5 @@ func (p *passage) callOut(ctx context.Context) (answer call.Answer) {
 			answer = call.Answer{Delivery: call.DeliveryUnknown, Fault: call.CodeInternal, Detail: "panic"}
 		}
 	}()
-	return p.gate.o.Upstream.Call(ctx, Cleared{id: p.id, generation: p.generation, tool: p.tool.Descriptor, request: p.request})
-}
-
-// quarantine takes the tool's provider out of use until an operator has looked (R6.6).
-func (g *Gate) quarantine(tool *provider.Tool, cause error) {
-	if tool.Provider.Quarantine(cause.Error(), g.o.Now()) {
-		g.o.Logger.Warn("provider quarantined", "provider", tool.Package, "tool", tool.ID, "reason", cause)
-	}
+	return p.gate.o.Upstream.Call(ctx, Cleared{id: p.id, generation: p.generation, tool: p.tool.Descriptor, request: p.screenedRequest(ctx)})
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/ostiary/ostiary/call"
+	"github.com/ostiary/ostiary/internal/evidence"
 	"github.com/ostiary/ostiary/internal/ledger"
 	"github.com/ostiary/ostiary/internal/store"
 )
@@ -21,10 +22,20 @@ func (p *passage) refuseSaying(ctx context.Context, code call.Code, detail, sayi
 	if saying != "" {
 		o.Message += " (" + clip(saying, 500) + ")"
 	}
-	entry := ledger.Entry{Time: p.gate.o.Now(), Kind: ledger.KindCallRefused, CallID: p.id, Session: p.request.Session,
-		Principal: p.request.Principal.ID, Body: p.refusedBody(o)}
+	entry := p.entry(ledger.KindCallRefused, p.refusedBody(o))
 	// A refusal is recorded, but it is a refusal already: if that fails, the log has it, and the caller learns no less.
-	if err := p.gate.o.Store.Enqueue(ctx, func(tx store.Tx) error { return tx.Append(entry) }); err != nil {
+	var err error
+	if held := p.held(); held != nil {
+		err = p.gate.o.Store.Update(context.WithoutCancel(ctx), func(tx store.Tx) error {
+			if _, err := evidence.Keep(tx, *held); err != nil {
+				return err
+			}
+			return tx.Append(entry)
+		})
+	} else {
+		err = p.gate.o.Store.Enqueue(ctx, func(tx store.Tx) error { return tx.Append(entry) })
+	}
+	if err != nil {
 		p.gate.o.Logger.Warn("record refusal", "call", p.id, "code", code, "err", err)
 	}
 	return call.Reply{Outcome: o}
@@ -190,7 +201,7 @@ func (g *Gate) Recover(ctx context.Context) (closed int, err error) {
 			o := call.Outcome{Status: call.StatusUnknown, Delivery: call.DeliveryUnknown, Effect: call.EffectUnconfirmed, Code: call.CodeInterrupted}
 			(&passage{}).complete(&o)
 			e := ledger.Entry{Time: now, Kind: ledger.KindCallOutcome, CallID: i.CallID, Session: i.Session, Principal: i.Principal,
-				Body: outcomeBody(o, call.Answer{})}
+				Body: outcomeBody(o, call.Answer{}, nil)}
 			if err := tx.Append(e); err != nil {
 				return err
 			}

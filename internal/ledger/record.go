@@ -21,6 +21,13 @@ const (
 	KindCallRefused     Kind = "call.refused"        // refused before an intent: nothing was sent
 	KindCallIntent      Kind = "call.intent"         // about to be sent (step 9)
 	KindCallOutcome     Kind = "call.outcome"        // what is known afterwards (step 12)
+	KindApprovalAsked   Kind = "approval.requested"  // R7.4
+	KindApprovalDecided Kind = "approval.decided"    // granted, declined, blocked, expired, lapsed or taken back, by whom
+	KindApprovalSpent   Kind = "approval.spent"      // in the transaction of the call's intent
+	KindAdmission       Kind = "admission.decided"   // a definition was admitted or refused, by whom (R6.6)
+	KindQuarantineSet   Kind = "quarantine.set"      // a tool or a provider was put out of use
+	KindQuarantineEnded Kind = "quarantine.released" // and let in again
+	KindEvidenceDecided Kind = "evidence.decided"    // what the firewall held was released, rejected or purged
 	KindProtocolRefused Kind = "endpoint.refused"    // an inbound request was refused before it was a call
 )
 

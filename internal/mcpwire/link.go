@@ -2,6 +2,7 @@ package mcpwire
 
 import (
 	"context"
+	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -17,6 +18,8 @@ type link struct {
 	pkg    string
 	s      *session.Session
 	frozen atomic.Bool // the start has succeeded
+
+	later []provider.Generation // further generations over the same connection; guarded by u.mu
 }
 
 var _ provider.Link = (*link)(nil)
@@ -35,6 +38,23 @@ func (l *link) SetTools(tools []*call.Descriptor) {
 	l.frozen.Store(true)
 	l.s.SetTools(tools)
 }
+
+func (l *link) Renew(gen provider.Generation, tools []*call.Descriptor) error {
+	l.u.mu.Lock()
+	defer l.u.mu.Unlock()
+	if _, taken := l.u.links[gen]; taken {
+		return fmt.Errorf("generation %s exists already", gen)
+	}
+	if l.u.links[l.gen] != l {
+		return fmt.Errorf("generation %s is closed", l.gen)
+	}
+	l.s.SetTools(tools)
+	l.u.links[gen] = l
+	l.later = append(l.later, gen)
+	return nil
+}
+
+func (l *link) Changes() uint64 { return l.s.Changes() }
 
 func (l *link) Changed() <-chan struct{} { return l.s.Changed() }
 
@@ -57,6 +77,10 @@ func (l *link) Close(ctx context.Context) error {
 	if l.u.links[l.gen] == l {
 		delete(l.u.links, l.gen)
 	}
+	for _, gen := range l.later {
+		delete(l.u.links, gen)
+	}
+	l.later = nil
 	l.u.mu.Unlock()
 	return l.s.Close(ctx)
 }

@@ -19,11 +19,15 @@ import (
 	"time"
 
 	"github.com/ostiary/ostiary/call"
+	"github.com/ostiary/ostiary/internal/admission"
+	"github.com/ostiary/ostiary/internal/approval"
+	"github.com/ostiary/ostiary/internal/firewall"
 	"github.com/ostiary/ostiary/internal/gate"
 	"github.com/ostiary/ostiary/internal/mcpwire"
 	"github.com/ostiary/ostiary/internal/mcpwire/content"
 	"github.com/ostiary/ostiary/internal/policy"
 	"github.com/ostiary/ostiary/internal/provider"
+	"github.com/ostiary/ostiary/internal/store"
 	"github.com/ostiary/ostiary/internal/store/sqlstore"
 )
 
@@ -100,6 +104,13 @@ func (s *spy) Call(ctx context.Context, c gate.Cleared) call.Answer {
 	return s.Upstreams.Call(ctx, c)
 }
 
+// noSealer is for paths on which nothing is held.
+type noSealer struct{}
+
+func (noSealer) Seal([]byte, []byte) ([]byte, error) {
+	return nil, errors.New("nothing is sealed here")
+}
+
 // path is a whole path of a call, from the gate to a server.
 func path(t *testing.T, p provider.Profile) (*gate.Gate, *provider.Manager, *spy) {
 	t.Helper()
@@ -125,9 +136,34 @@ func path(t *testing.T, p provider.Profile) (*gate.Gate, *provider.Manager, *spy
 	if err != nil {
 		t.Fatal(err)
 	}
+	var book admission.Book
+	err = s.Update(t.Context(), func(tx store.Tx) error {
+		offer := admission.Offer{Provider: p.Package}
+		for _, tool := range m.Providers()[0].Catalog().Tools {
+			offer.Tools = append(offer.Tools, tool.Descriptor)
+		}
+		plan, err := admission.Compare(nil, offer)
+		if err != nil {
+			return err
+		}
+		_, err = admission.Record(tx, &plan, admission.FirstUse, time.Now())
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.View(t.Context(), func(v store.View) error { return book.Load(v) }); err != nil {
+		t.Fatal(err)
+	}
+	engine, err := firewall.New(firewall.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules := approval.DefaultRules()
 	n := 0
 	g, err := gate.New(gate.Options{Store: s, Registry: reg, Policy: pol, Upstream: up, Logger: log, Now: time.Now,
-		NewID: func() call.ID { n++; return call.ID(fmt.Sprintf("c%d", n)) }})
+		NewID: func() call.ID { n++; return call.ID(fmt.Sprintf("c%d", n)) },
+		Book:  &book, Isolate: func(context.Context, admission.Quarantine) {}, Approvals: &rules, Hub: approval.NewHub(1), Firewall: engine, Sealer: noSealer{}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -45,6 +45,8 @@ type Counts struct {
 type Tool struct {
 	*call.Descriptor
 	Schema   *Schema
+	Output   *Schema     // of structuredContent; nil: the tool has none, or none that can be checked
+	Revision string      // of MCP, as the tool's connection negotiated it
 	Expected call.Digest // the schema digest that it must have; zero: none was given
 	Provider *Provider
 }
@@ -85,7 +87,7 @@ func Freeze(p *Profile, gen Generation, n Negotiated, listing Listing) (*Catalog
 		}
 		ids[d.ID] = true
 		c.seen[d.RawName] = d.Definition
-		c.Tools = append(c.Tools, &Tool{Descriptor: d, Expected: p.ExpectedDigests[d.Name]})
+		c.Tools = append(c.Tools, &Tool{Descriptor: d, Expected: p.ExpectedDigests[d.Name], Revision: n.Revision})
 	}
 	faults = append(faults, c.compile()...)
 	if err := errors.Join(faults...); err != nil {
@@ -117,6 +119,11 @@ func (c *Catalog) compile() (faults []error) {
 		switch err := errs[i]; {
 		case err == nil:
 			sound = append(sound, t)
+			if t.OutputSchema != nil {
+				if t.Output, err = CompileOutputSchema(t.OutputSchema); err != nil {
+					c.warn(t.RawName, err.Error()+"; results are not held against it")
+				}
+			}
 		case isFatal(err):
 			faults = append(faults, fmt.Errorf("tool %q: %w", t.RawName, err))
 		default:
@@ -178,6 +185,22 @@ func (c *Catalog) warn(tool, reason string) {
 	if len(c.Warnings) < maxWarnings {
 		c.Warnings = append(c.Warnings, ToolWarning{Tool: clip(tool, 120), Reason: clip(reason, 300)})
 	}
+}
+
+// Read is the descriptor of an allowed tool as p has it, of a definition that was kept: for showing it, not for calls.
+func Read(p *Profile, definition []byte) (*call.Descriptor, error) {
+	d, err := readDefinition(definition)
+	if err != nil {
+		return nil, fmt.Errorf("read a kept definition of %s: %w", p.Package, err)
+	}
+	for _, a := range p.AllowedTools {
+		if a.Raw == d.RawName {
+			d.Package, d.Name, d.Effect = p.Package, a.Name(), p.Effects[a.Name()]
+			d.ID = call.NewToolID(p.Package, d.Name)
+			return d, nil
+		}
+	}
+	return nil, fmt.Errorf("read a kept definition of %s: tool %q is not allowed", p.Package, clip(d.RawName, 80))
 }
 
 // Diff compares the frozen catalog with a later listing (R2.6). Tools that are not allowed count only when they come or go.

@@ -93,8 +93,15 @@ type Link interface {
 	List(ctx context.Context) (Listing, error)
 
 	// SetTools tells the link which tools may be called and what it needs to know of them (header annotations). It is
-	// called once, when the catalog is frozen.
+	// called once, when the first catalog is frozen.
 	SetTools(tools []*call.Descriptor)
+
+	// Renew makes gen another name of the same connection and replaces the tools that may be called on it. Calls that were
+	// cleared for an earlier generation still go out.
+	Renew(gen Generation, tools []*call.Descriptor) error
+
+	// Changes counts the announcements so far. One that came before an answer has been counted when the answer is handed on.
+	Changes() uint64
 
 	// Changed is signalled (capacity 1, coalesced) when the server announces that its tool list changed.
 	Changed() <-chan struct{}

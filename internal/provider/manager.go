@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -43,6 +44,9 @@ type ManagerOptions struct {
 
 	// OnEvent is told what happened, in order for one provider; it may be called from several goroutines at once.
 	OnEvent func(Event)
+	// OnListed is told of what a later listing offers of the allowed tools, before calls that wait for it go on. nil: nobody
+	// is.
+	OnListed func(p *Provider, offered []*call.Descriptor)
 	// OnPhase is told as a provider's start moves on, for progress on a terminal; nil: nobody is.
 	OnPhase func(pkg string, phase Phase)
 
@@ -62,6 +66,8 @@ type Manager struct {
 
 	startMu sync.Mutex  // guards started
 	started []*Provider // connected, in the order in which they got there
+
+	restageMu sync.Mutex // one at a time
 }
 
 // NewManager makes a manager; nothing is started.
@@ -82,7 +88,8 @@ func NewManager(o ManagerOptions) (*Manager, error) {
 			return nil, fmt.Errorf("provider manager: two profiles for %s", pr.Package)
 		}
 		seen[pr.Package] = true
-		m.providers = append(m.providers, &Provider{Profile: pr, since: o.Now()})
+		m.providers = append(m.providers, &Provider{Profile: pr, Origin: pr.Origin(), since: o.Now(),
+			hurry: make(chan struct{}, 1), settled: make(chan struct{})})
 	}
 	return m, nil
 }
@@ -129,13 +136,7 @@ func (m *Manager) Start(ctx context.Context) error {
 	if len(fatal) > 0 {
 		return errors.Join(append(fatal, m.closeAll(context.WithoutCancel(ctx)))...)
 	}
-	var catalogs []*Catalog
-	for _, p := range m.providers {
-		if p.catalog != nil {
-			catalogs = append(catalogs, p.catalog)
-		}
-	}
-	if err := m.o.Registry.publish(catalogs); err != nil {
+	if err := m.publish(); err != nil {
 		return errors.Join(err, m.closeAll(context.WithoutCancel(ctx)))
 	}
 	watchCtx, stop := context.WithCancel(context.WithoutCancel(ctx)) // the watchers outlive the start; Stop ends them
@@ -164,6 +165,7 @@ func (m *Manager) start(ctx context.Context, p *Provider) error {
 	if err != nil {
 		return m.failed(ctx, p, err)
 	}
+	before := link.Changes()
 	catalog, err := func() (*Catalog, error) {
 		enter(PhaseList)
 		listing, err := link.List(ctx)
@@ -184,12 +186,69 @@ func (m *Manager) start(ctx context.Context, p *Provider) error {
 	for _, t := range catalog.Tools {
 		t.Provider = p
 	}
-	p.link, p.catalog, p.gen = link, catalog, gen
+	p.link, p.catalog, p.gen, p.looked = link, catalog, gen, before
 	p.setLocked(Ready, Reason{}, m.o.Now())
 	p.mu.Unlock()
 	m.startMu.Lock()
 	m.started = append(m.started, p)
 	m.startMu.Unlock()
+	m.event(EventStarted, p, nil)
+	return nil
+}
+
+// publish gives the registry all catalogs.
+func (m *Manager) publish() error {
+	var catalogs []*Catalog
+	for _, p := range m.providers {
+		if c := p.Catalog(); c != nil {
+			catalogs = append(catalogs, c)
+		}
+	}
+	return m.o.Registry.publish(catalogs)
+}
+
+// Restage lists a provider's tools again and freezes them as a new generation over the same connection: what an operator
+// has admitted of a change is then what is called. Nothing changes if it fails.
+func (m *Manager) Restage(ctx context.Context, pkg string) error {
+	m.restageMu.Lock()
+	defer m.restageMu.Unlock()
+	at := slices.IndexFunc(m.providers, func(p *Provider) bool { return p.Profile.Package == pkg })
+	if at < 0 {
+		return fmt.Errorf("restage: there is no provider %s", pkg)
+	}
+	p := m.providers[at]
+	p.mu.Lock()
+	link, gen := p.link, p.gen
+	p.mu.Unlock()
+	if link == nil {
+		return fmt.Errorf("restage provider %s: there is no connection", pkg)
+	}
+	ctx, cancel := context.WithTimeout(ctx, p.Profile.Limits.Connect)
+	defer cancel()
+	before := link.Changes()
+	listing, err := link.List(ctx)
+	if err != nil {
+		return fmt.Errorf("restage provider %s: %w", pkg, err)
+	}
+	gen.Number++
+	catalog, err := Freeze(&p.Profile, gen, link.Negotiated(), listing)
+	if err != nil {
+		return fmt.Errorf("restage provider %s: %w", pkg, err)
+	}
+	for _, t := range catalog.Tools {
+		t.Provider = p
+	}
+	if err := link.Renew(gen, catalog.descriptors()); err != nil {
+		return fmt.Errorf("restage provider %s: %w", pkg, err)
+	}
+	p.mu.Lock()
+	p.catalog, p.gen, p.changes, p.restart = catalog, gen, nil, false
+	p.mu.Unlock()
+	p.gone.Store(nil)
+	p.settle(before, nil)
+	if err := m.publish(); err != nil {
+		return err
+	}
 	m.event(EventStarted, p, nil)
 	return nil
 }

@@ -74,10 +74,15 @@ func (l *fakeLink) setTools(tools ...string) {
 	l.tools = tools
 }
 func (l *fakeLink) SetTools(t []*call.Descriptor) { l.set = t }
-func (l *fakeLink) Changed() <-chan struct{}      { return l.changed }
-func (l *fakeLink) Done() <-chan struct{}         { return l.done }
-func (l *fakeLink) Err() error                    { return errors.New("the child exited with status 3") }
-func (l *fakeLink) Stats() LinkStats              { return LinkStats{} }
+func (l *fakeLink) Renew(_ Generation, t []*call.Descriptor) error {
+	l.set = t
+	return nil
+}
+func (l *fakeLink) Changes() uint64          { return 0 }
+func (l *fakeLink) Changed() <-chan struct{} { return l.changed }
+func (l *fakeLink) Done() <-chan struct{}    { return l.done }
+func (l *fakeLink) Err() error               { return errors.New("the child exited with status 3") }
+func (l *fakeLink) Stats() LinkStats         { return LinkStats{} }
 func (l *fakeLink) Close(context.Context) error {
 	l.closeOnce.Do(func() { l.wire.note("close " + l.name); close(l.done) })
 	return nil

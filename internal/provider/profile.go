@@ -1,7 +1,10 @@
 package provider
 
 import (
+	"crypto/sha256"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/ostiary/ostiary/call"
@@ -102,6 +105,29 @@ type Profile struct {
 	RelaxedLedger bool
 
 	Limits Limits
+}
+
+// Origin is a digest of how the provider is reached: command line, names of its environment, address. A server
+// behind the same name that is started or reached otherwise is not the one that was admitted. No secret is in it.
+func (p *Profile) Origin() call.Digest {
+	parts := []string{p.Transport.String()}
+	if s := p.Stdio; s != nil {
+		parts = append(parts, "command", s.Command, "dir", s.Dir, "args")
+		parts = append(parts, s.Args...)
+		parts = append(parts, "env")
+		parts = append(parts, slices.Sorted(maps.Keys(s.Env))...)
+		parts = append(parts, "env_from")
+		parts = append(parts, slices.Sorted(slices.Values(s.EnvFrom))...)
+	}
+	if h := p.HTTP; h != nil {
+		parts = append(parts, "url", h.URL, "headers")
+		parts = append(parts, slices.Sorted(maps.Keys(h.Headers))...)
+	}
+	sum := sha256.New()
+	for _, s := range parts {
+		fmt.Fprintf(sum, "%d:%s", len(s), s) // a hash takes everything
+	}
+	return call.Digest(sum.Sum(nil))
 }
 
 // Stdio is how a child process is started (R1.12). Nothing passes through a shell.

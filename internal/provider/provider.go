@@ -2,9 +2,13 @@ package provider
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/ostiary/ostiary/call"
 	"github.com/ostiary/ostiary/internal/drift"
 )
 
@@ -22,13 +26,19 @@ const (
 	ReasonBlocked        ReasonCode = "trust_blocked"   // DISABLED: its trust tier is BLOCKED
 	ReasonStartFailed    ReasonCode = "start_failed"    // DEGRADED: it is optional and did not start (R2.4)
 	ReasonConnectionLost ReasonCode = "connection_lost" // DEGRADED: its connection ended and is not re-opened (R2.7)
-	ReasonSchemaDrift    ReasonCode = "schema_drift"    // QUARANTINED: a tool is not the one that was expected (R6.6)
+	// QUARANTINED has the reasons of admission; this is the one that a call finds: a tool is not the one that was expected
+	// (R6.6).
+	ReasonSchemaDrift ReasonCode = "schema_drift"
 	ReasonStopped        ReasonCode = "stopped"         // DISABLED: the gateway is stopping
 )
 
 // Provider is one admitted MCP server while the gateway runs. It is safe for concurrent use.
 type Provider struct {
 	Profile Profile
+	Origin  call.Digest // of the profile: see [Profile.Origin]
+
+	hurry chan struct{}                   // capacity 1: a call waits for a change to be looked at
+	gone  atomic.Pointer[map[string]bool] // tools that the newest listing lacks, by raw name; nil: none
 
 	mu      sync.Mutex // guards what follows
 	state   State
@@ -40,6 +50,9 @@ type Provider struct {
 	since   time.Time
 	changes []drift.Change // what a later listing showed; the catalog goes on as it was frozen
 	restart bool
+	looked  uint64        // how many announced changes the newest listing came after
+	lookErr error         // why it could not be read; nil: it could
+	settled chan struct{} // closed when the next listing has been looked at
 }
 
 // Status is a provider as operators see it.
@@ -114,14 +127,80 @@ func (p *Provider) callableLocked() bool {
 	}
 }
 
+// Settle waits until every change that the server has announced so far has been looked at, so that no call goes to a tool
+// that is known to have changed (R6.6). It costs a lock if there is none, and has a listing read at once if there is.
+func (p *Provider) Settle(ctx context.Context) error {
+	for tries := 0; ; tries++ {
+		p.mu.Lock()
+		link, looked, err, settled := p.link, p.looked, p.lookErr, p.settled
+		p.mu.Unlock()
+		switch {
+		case link == nil:
+			return errors.New("there is no connection")
+		case err != nil && tries > 0:
+			return fmt.Errorf("the tools could not be listed after a change: %w", err)
+		case err == nil && link.Changes() == looked:
+			return nil
+		}
+		select {
+		case p.hurry <- struct{}{}:
+		default:
+		}
+		select {
+		case <-settled:
+		case <-link.Done():
+			return errors.New("the connection has ended")
+		case <-ctx.Done():
+			return fmt.Errorf("a change of the tools is being looked at: %w", ctx.Err())
+		}
+	}
+}
+
+// settle keeps what a listing has shown that came after so many announced changes.
+func (p *Provider) settle(changes uint64, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.looked, p.lookErr = changes, err
+	close(p.settled)
+	p.settled = make(chan struct{})
+}
+
+// Gone says that the newest listing lacks a tool of the frozen catalog.
+func (p *Provider) Gone(rawName string) bool {
+	m := p.gone.Load()
+	return m != nil && (*m)[rawName]
+}
+
+// Instructions are what the server says of itself; they are its own words.
+func (p *Provider) Instructions() string {
+	if c := p.Catalog(); c != nil {
+		return c.Negotiated.Instructions
+	}
+	return ""
+}
+
+// Readmit ends a quarantine. The provider is as good as its connection.
+func (p *Provider) Readmit(now time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.state != Quarantined {
+		return false
+	}
+	p.setLocked(Ready, Reason{}, now)
+	if !p.callableLocked() {
+		p.setLocked(Degraded, Reason{ReasonConnectionLost, "the connection ended"}, now)
+	}
+	return true
+}
+
 // Quarantine stops all calls of the provider until an operator has looked (R6.6). It says whether that is news.
-func (p *Provider) Quarantine(text string, now time.Time) bool {
+func (p *Provider) Quarantine(code ReasonCode, text string, now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.state == Quarantined || p.state == Removed {
 		return false
 	}
-	p.setLocked(Quarantined, Reason{ReasonSchemaDrift, text}, now)
+	p.setLocked(Quarantined, Reason{code, text}, now)
 	return true
 }
 

@@ -35,9 +35,30 @@ func CompileSchema(raw []byte) (*Schema, error) {
 	default:
 		return nil, fmt.Errorf("input schema: unsupported dialect %q", budget.dialect)
 	}
+	resolved, err := resolve(raw)
+	if err != nil {
+		return nil, fmt.Errorf("input schema: %w", err)
+	}
+	return &Schema{resolved: resolved, budget: budget, anything: budget.nodes == 1 && budget.plain}, nil
+}
+
+// CompileOutputSchema reads an output schema, within the same bounds as an input schema. It may be of any type.
+func CompileOutputSchema(raw []byte) (*Schema, error) {
+	budget, err := measureSchema(raw)
+	if err != nil {
+		return nil, fmt.Errorf("output schema: %w", err)
+	}
+	resolved, err := resolve(raw)
+	if err != nil {
+		return nil, fmt.Errorf("output schema: %w", err)
+	}
+	return &Schema{resolved: resolved, budget: budget}, nil
+}
+
+func resolve(raw []byte) (*jsonschema.Resolved, error) {
 	s := new(jsonschema.Schema)
 	if err := json.Unmarshal(raw, s); err != nil {
-		return nil, fmt.Errorf("input schema: %w", err)
+		return nil, err
 	}
 	switch s.Schema { // the library knows one spelling of each
 	case "https://json-schema.org/draft/2020-12/schema#":
@@ -45,11 +66,29 @@ func CompileSchema(raw []byte) (*Schema, error) {
 	case "http://json-schema.org/draft-07/schema":
 		s.Schema = "http://json-schema.org/draft-07/schema#"
 	}
-	resolved, err := s.Resolve(&jsonschema.ResolveOptions{Loader: nil}) // no loader: nothing is ever fetched
-	if err != nil {
-		return nil, fmt.Errorf("input schema: %w", err)
+	return s.Resolve(&jsonschema.ResolveOptions{Loader: nil}) // no loader: nothing is ever fetched
+}
+
+// ValidateValue says why any JSON value, strictly parsed before, does not satisfy the schema.
+func (s *Schema) ValidateValue(raw []byte) error {
+	if err := s.affordable(raw); err != nil {
+		return err
 	}
-	return &Schema{resolved: resolved, budget: budget, anything: budget.nodes == 1 && budget.plain}, nil
+	v, err := instance(raw)
+	if err != nil {
+		return err
+	}
+	return s.resolved.Validate(v)
+}
+
+func (s *Schema) affordable(raw []byte) error {
+	if s.budget.branching <= 1 {
+		return nil
+	}
+	if depth := nesting(raw); math.Pow(float64(s.budget.branching), float64(depth)) > maxExpansion {
+		return fmt.Errorf("nested %d levels deep, more than this recursive schema can be checked for", depth)
+	}
+	return nil
 }
 
 func orNone(s string) string {
@@ -71,10 +110,8 @@ func (s *Schema) Validate(arguments []byte) error {
 		}
 		return nil
 	}
-	if s.budget.branching > 1 {
-		if depth := nesting(arguments); math.Pow(float64(s.budget.branching), float64(depth)) > maxExpansion {
-			return fmt.Errorf("arguments are nested %d levels deep, more than this recursive schema can be checked for", depth)
-		}
+	if err := s.affordable(arguments); err != nil {
+		return fmt.Errorf("arguments are %w", err)
 	}
 	v, err := instance(arguments)
 	if err != nil {

@@ -3,6 +3,9 @@ package provider
 import (
 	"context"
 	"time"
+
+	"github.com/ostiary/ostiary/call"
+	"github.com/ostiary/ostiary/internal/drift"
 )
 
 // watch follows one live connection until it ends or ctx does. An announced change is looked at, recorded and shown; the
@@ -32,14 +35,23 @@ func (m *Manager) watch(ctx context.Context, p *Provider) {
 			m.event(EventState, p, nil)
 			return
 		case <-link.Changed():
-			m.relist(ctx, p, link)
-			select { // a storm of announcements is one listing a period
+		case <-p.hurry:
+		}
+		m.relist(ctx, p, link)
+		pause := time.NewTimer(m.o.RelistEvery) // a storm of announcements is one listing a period
+		for resting := true; resting; {
+			select {
 			case <-ctx.Done():
-				return
+				resting = false
 			case <-link.Done():
-			case <-time.After(m.o.RelistEvery):
+				resting = false
+			case <-pause.C:
+				resting = false
+			case <-p.hurry: // unless calls wait: then it is one listing a call at most
+				m.relist(ctx, p, link)
 			}
 		}
+		pause.Stop()
 	}
 }
 
@@ -48,14 +60,34 @@ func (m *Manager) watch(ctx context.Context, p *Provider) {
 func (m *Manager) relist(ctx context.Context, p *Provider, link Link) {
 	ctx, cancel := context.WithTimeout(ctx, p.Profile.Limits.Connect)
 	defer cancel()
+	before := link.Changes()
 	listing, err := link.List(ctx)
 	if err != nil {
+		p.settle(before, err)
 		if ctx.Err() == nil || context.Cause(ctx) == context.DeadlineExceeded {
 			m.o.Logger.Warn("re-list provider", "provider", p.Profile.Package, "err", err)
 		}
 		return
 	}
-	changes := p.catalog.Diff(&p.Profile, listing)
+	changes := p.Catalog().Diff(&p.Profile, listing)
+	var gone map[string]bool
+	for _, c := range changes {
+		if c.Kind == drift.Removed {
+			if gone == nil {
+				gone = map[string]bool{}
+			}
+			gone[c.Tool] = true
+		}
+	}
+	if gone == nil {
+		p.gone.Store(nil)
+	} else {
+		p.gone.Store(&gone)
+	}
+	if m.o.OnListed != nil {
+		m.o.OnListed(p, offered(&p.Profile, listing))
+	}
+	p.settle(before, nil)
 	p.mu.Lock()
 	p.changes = changes
 	p.restart = p.restart || len(changes) > 0
@@ -64,4 +96,24 @@ func (m *Manager) relist(ctx context.Context, p *Provider, link Link) {
 		m.o.Logger.Info("provider catalog changed", "provider", p.Profile.Package, "changes", len(changes))
 		m.event(EventChanged, p, nil)
 	}
+}
+
+// offered are the allowed tools of a listing, with their digests. What cannot be read is not offered.
+func offered(p *Profile, l Listing) (out []*call.Descriptor) {
+	seen := map[string]bool{}
+	for _, raw := range l.Tools {
+		d, err := Read(p, raw)
+		if err != nil || seen[d.RawName] {
+			continue
+		}
+		seen[d.RawName] = true
+		if d.SchemaDigest, err = drift.Digest(orNull(d.InputSchema)); err != nil {
+			continue
+		}
+		if d.DescriptorDigest, err = drift.Digest(d.Definition); err != nil {
+			continue
+		}
+		out = append(out, d)
+	}
+	return out
 }

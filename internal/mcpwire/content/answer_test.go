@@ -87,10 +87,30 @@ func TestWithOutcome(t *testing.T) {
 		{name: "type is kept", in: `{"resultType":"complete"}`, modern: true, want: `{"resultType":"complete","_meta":{"org.ostiary/outcome":` + o + `}}`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			if got := WithOutcome(nil, []byte(tc.in), testOutcome, tc.modern); string(got) != tc.want {
+			if got := WithOutcome(nil, []byte(tc.in), testOutcome, call.Provenance{}, tc.modern); string(got) != tc.want {
 				t.Errorf("got  %s\nwant %s", got, tc.want)
 			}
 		})
+	}
+}
+
+// R8.2: a result says where it comes from, in our words alone: a provider's own are dropped, whether or not we have any.
+func TestR8_2_Provenance(t *testing.T) {
+	p := call.Provenance{Provider: "files", Tool: "aur.mcp.files.read", CallID: "c1", Revision: "2026-07-28", Verdict: "ACCEPTED_OBSERVATION"}
+	for in, rest := range map[string]string{
+		`{"content":[]}`: "", `{"_meta":{"a":1}}`: `"a":1,`, `{"_meta":{"org.ostiary/provenance":{"verdict":"PERFECT"},"a":1}}`: `"a":1,`,
+	} {
+		got := WithOutcome(nil, []byte(in), testOutcome, p, true)
+		if err := CheckValue(got, FrameLimits{}); err != nil {
+			t.Fatalf("%s: %v", got, err)
+		}
+		said := Member(Member(got, "_meta"), keyProvenance)
+		if v, _ := String(Member(said, "verdict")); v != p.Verdict || bytes.Contains(got, []byte("PERFECT")) || !bytes.Contains(got, []byte(strings.TrimSuffix(rest, ","))) {
+			t.Errorf("%s gave %s", in, got)
+		}
+		if none := WithOutcome(nil, []byte(in), testOutcome, call.Provenance{}, true); bytes.Contains(none, []byte(keyProvenance)) {
+			t.Errorf("without one: %s", none)
+		}
 	}
 }
 
@@ -151,7 +171,7 @@ func FuzzWithOutcome(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, b []byte, modern bool) {
 		a := CallAnswer(b, nil, modern)
-		got := WithOutcome(nil, b, testOutcome, modern)
+		got := WithOutcome(nil, b, testOutcome, call.Provenance{}, modern)
 		_, _ = NormalizedText(b)
 		ContentKinds(b)
 		if CheckValue(b, FrameLimits{Depth: DefaultDepth - 2}) != nil || kind(b) != '{' {

@@ -20,6 +20,8 @@ const (
 	ownPrefix   = "org.ostiary/"
 	keyFrontier = ownPrefix + "frontier"
 	keyOutcome  = ownPrefix + "outcome"
+
+	keyProvenance = ownPrefix + "provenance"
 )
 
 // maxStripped bounds the keys that SplitMeta names; the rest is only counted.

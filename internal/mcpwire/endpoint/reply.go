@@ -63,7 +63,7 @@ func (a *answer) appendResult(dst []byte, modern bool) []byte {
 		return append(dst, content.RefusalResult(a.reply.Outcome, modern)...)
 	}
 	start := len(dst)
-	dst = content.WithOutcome(dst, a.reply.Result, a.reply.Outcome, modern)
+	dst = content.WithOutcome(dst, a.reply.Result, a.reply.Outcome, a.reply.Provenance, modern)
 	flatten(dst[start:])
 	return dst
 }

@@ -25,7 +25,7 @@ type Call struct {
 // toolSet is what may be called, by raw name, with the headers that mirror arguments.
 type toolSet map[string][]call.ParamHeader
 
-// SetTools says which tools may be called. It is called once, when the catalog is frozen.
+// SetTools says which tools may be called. It is called when a catalog is frozen.
 func (s *Session) SetTools(tools []*call.Descriptor) {
 	set := make(toolSet, len(tools))
 	for _, t := range tools {

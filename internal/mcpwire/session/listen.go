@@ -191,6 +191,9 @@ func (s *Session) toolsChanged(params []byte) {
 	s.announce()
 }
 
+// Changes counts what was announced so far. It has been counted before any later message of the server is handed on.
+func (s *Session) Changes() uint64 { return s.changes.Load() }
+
 // announce voids a listing that is being read, and wakes who waits for a change. A storm of announcements is one (F-27).
 func (s *Session) announce() {
 	s.changes.Add(1)

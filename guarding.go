@@ -1,0 +1,52 @@
+package ostiary
+
+import (
+	"fmt"
+
+	"github.com/ostiary/ostiary/call"
+	"github.com/ostiary/ostiary/internal/approval"
+	"github.com/ostiary/ostiary/internal/config"
+	"github.com/ostiary/ostiary/internal/evidence"
+	"github.com/ostiary/ostiary/internal/firewall"
+	"github.com/ostiary/ostiary/internal/gate"
+	"github.com/ostiary/ostiary/internal/policy"
+)
+
+// maxHeld is how many calls are held open for a decision at a time; more end as overloaded.
+const maxHeld = 256
+
+// approvalRules are the configured times over the documented bounds. The operator decides; nobody decides on a request of
+// their own (F-53).
+func approvalRules(c *config.Config) (approval.Rules, error) {
+	r := approval.DefaultRules()
+	r.Entitled = func(decider string, _ *approval.Request) bool { return decider == operator.ID }
+	if c.Approval.Expiry > 0 {
+		r.RequestLife, r.OnceLife = c.Approval.Expiry, c.Approval.Expiry
+	}
+	if c.Approval.Session > 0 {
+		r.SessionLife = c.Approval.Session
+	}
+	return r, r.Validate()
+}
+
+// newGate makes the path with all that its steps ask.
+func (h *Host) newGate() (*gate.Gate, error) {
+	c := h.o.Config
+	budgets, err := policy.NewBudgets(c.Budget.Principal, c.Budget.Session)
+	if err != nil {
+		return nil, fmt.Errorf("budgets: %w", err)
+	}
+	hold := c.Approval.Hold
+	if h.o.NoEndpoint { // nobody else can reach this process to decide
+		hold = 0
+	}
+	rules := map[string]config.Firewall{}
+	for _, p := range c.Providers {
+		rules[p.Profile.Package] = p.Firewall
+	}
+	return gate.New(gate.Options{Store: h.store, Registry: h.registry, Policy: h.policy, Upstream: h.upstreams,
+		Logger: h.log.With("component", "gate"), Now: h.o.Now, NewID: h.o.newID, Failpoint: h.o.failpoint,
+		Budgets: budgets, Book: &h.admitted.book, Isolate: h.isolate, Approvals: &h.rules, Hub: h.hub, Hold: hold,
+		Firewall: h.firewall, FirewallRules: func(d *call.Descriptor) firewall.Rules { return rules[d.Package].Tool(d.Name) },
+		Sealer: h.vault, Evidence: evidence.Limits{MaxPayload: c.Evidence.MaxPayload, MaxTotal: c.Evidence.MaxBytes, Retention: c.Evidence.Retention}})
+}

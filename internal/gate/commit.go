@@ -1,0 +1,96 @@
+package gate
+
+import (
+	"context"
+
+	"github.com/ostiary/ostiary/call"
+	"github.com/ostiary/ostiary/internal/evidence"
+	"github.com/ostiary/ostiary/internal/ledger"
+	"github.com/ostiary/ostiary/internal/policy"
+	"github.com/ostiary/ostiary/internal/store"
+)
+
+// entry is a record of this call.
+func (p *passage) entry(kind ledger.Kind, body []byte) ledger.Entry {
+	return ledger.Entry{Time: p.gate.o.Now(), Kind: kind, CallID: p.id, Session: p.request.Session, Principal: p.request.Principal.ID, Body: body}
+}
+
+// held is what was kept back of this call; nil: nothing.
+func (p *passage) held() *evidence.Sealed {
+	if p.finding == nil {
+		return nil
+	}
+	return p.finding.evidence
+}
+
+// commitIntent spends the grant and writes the intent, both or neither: of two calls that want one grant, one goes on.
+func (p *passage) commitIntent(ctx context.Context) *refusal {
+	relaxed := p.relaxed()
+	intent := ledger.Intent{CallID: p.id, Started: p.started, Principal: p.request.Principal.ID, Session: p.request.Session, Tool: p.tool.ID}
+	entry := p.entry(ledger.KindCallIntent, p.intentBody())
+	entry.Time = p.started
+	var reads policy.Taint
+	if p.request.Progress != nil || p.request.Log != nil {
+		reads = p.reads(call.Outcome{}) // they reach the caller before there is an outcome
+	}
+	write := func(tx store.Tx) error {
+		if !relaxed {
+			if err := p.stillAllowed(tx); err != nil {
+				return err
+			}
+		}
+		if p.grant != "" {
+			spent, err := p.gate.o.Approvals.Spend(tx, p.grant, p.approvable(), p.gate.o.Now())
+			if err != nil {
+				return err
+			}
+			if err := tx.Append(p.entry(ledger.KindApprovalSpent, spent.Record())); err != nil {
+				return err
+			}
+		}
+		if reads != 0 {
+			if err := tx.PutTaint(p.request.Principal.ID, p.request.Session, reads); err != nil {
+				return err
+			}
+		}
+		if err := tx.Append(entry); err != nil {
+			return err
+		}
+		return tx.OpenIntent(intent)
+	}
+	if err := p.write(ctx, relaxed, write); err != nil {
+		return approvalRefusal(err)
+	}
+	return nil
+}
+
+func (p *passage) commitOutcome(ctx context.Context, reply call.Reply, answer call.Answer) error {
+	// The caller may have gone; what happened is recorded all the same.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.gate.o.CommitTimeout)
+	defer cancel()
+	entry := p.entry(ledger.KindCallOutcome, outcomeBody(reply.Outcome, answer, p.finding))
+	reads, held := p.reads(reply.Outcome), p.held()
+	return p.write(ctx, p.relaxed() && held == nil, func(tx store.Tx) error {
+		if held != nil {
+			if _, err := evidence.Keep(tx, *held); err != nil {
+				return err
+			}
+		}
+		if reads != 0 {
+			if err := tx.PutTaint(p.request.Principal.ID, p.request.Session, reads); err != nil {
+				return err
+			}
+		}
+		if err := tx.Append(entry); err != nil {
+			return err
+		}
+		return tx.CloseIntent(p.id)
+	})
+}
+
+func (p *passage) write(ctx context.Context, relaxed bool, fn func(store.Tx) error) error {
+	if relaxed {
+		return p.gate.o.Store.Enqueue(ctx, fn)
+	}
+	return p.gate.o.Store.Update(ctx, fn)
+}

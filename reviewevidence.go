@@ -1,0 +1,92 @@
+package ostiary
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/ostiary/ostiary/call"
+	"github.com/ostiary/ostiary/internal/evidence"
+	"github.com/ostiary/ostiary/internal/ledger"
+	"github.com/ostiary/ostiary/internal/store"
+)
+
+// Evidence implements [Review].
+func (h *Host) Evidence(ctx context.Context, f EvidenceFilter) (out []EvidenceInfo, err error) {
+	filter := evidence.Filter{CallID: call.ID(f.Call), Provider: f.Provider, Limit: f.Limit}
+	if f.State != "" {
+		var s evidence.State
+		if err := s.UnmarshalText([]byte(f.State)); err != nil {
+			return nil, fmt.Errorf("list evidence: %w: %w", ErrInvalidDecision, err)
+		}
+		filter.States = []evidence.State{s}
+	}
+	err = h.store.View(ctx, func(v store.View) error {
+		items, err := v.ListEvidence(filter)
+		for _, i := range items {
+			out = append(out, shownEvidence(i))
+		}
+		return err
+	})
+	return out, err
+}
+
+// EvidenceContent implements [Review].
+func (h *Host) EvidenceContent(ctx context.Context, id string) (EvidenceInfo, error) {
+	var held evidence.Sealed
+	err := h.store.View(ctx, func(v store.View) (err error) {
+		held, err = evidence.Load(v, evidence.ID(id), h.o.Now())
+		return err
+	})
+	if err != nil {
+		return EvidenceInfo{}, fmt.Errorf("evidence %s: %w", id, err)
+	}
+	payload, err := evidence.Read(ctx, h.vault, held)
+	if err != nil {
+		return EvidenceInfo{}, fmt.Errorf("evidence %s: %w", id, err)
+	}
+	info := shownEvidence(held.Item)
+	if info.Content = payload; !json.Valid(payload) { // words of an error are no JSON
+		if info.Content, err = marshal(string(payload)); err != nil {
+			return EvidenceInfo{}, fmt.Errorf("evidence %s: %w", id, err)
+		}
+	}
+	return info, nil
+}
+
+// DecideEvidence implements [Review].
+func (h *Host) DecideEvidence(ctx context.Context, id, verb, reason string) (EvidenceInfo, error) {
+	steps := map[string]func(evidence.Tx, evidence.ID, evidence.Decision) (evidence.Item, error){
+		"release": evidence.Release, "reject": evidence.Reject, "purge": evidence.Purge,
+	}
+	step, ok := steps[verb]
+	if !ok {
+		return EvidenceInfo{}, fmt.Errorf("evidence %s: %w: %q is not one of release, reject, purge", id, ErrInvalidDecision, verb)
+	}
+	var item evidence.Item
+	err := h.store.Update(ctx, func(tx store.Tx) (err error) {
+		d := evidence.Decision{By: operator.ID, At: h.o.Now(), Reason: reason}
+		if item, err = step(tx, evidence.ID(id), d); err != nil {
+			return err
+		}
+		body, err := marshal(map[string]any{"evidence": id, "state": item.State.String(), "decider": operator.ID, "reason": reason, "sha256": item.SHA256.String()})
+		if err != nil {
+			return err
+		}
+		return tx.Append(ledger.Entry{Time: h.o.Now(), Kind: ledger.KindEvidenceDecided, CallID: item.CallID, Session: item.Session, Principal: operator.ID, Body: body})
+	})
+	if err != nil {
+		return EvidenceInfo{}, fmt.Errorf("%s evidence %s: %w", verb, id, err)
+	}
+	return shownEvidence(item), nil
+}
+
+func shownEvidence(i evidence.Item) EvidenceInfo {
+	e := EvidenceInfo{ID: string(i.ID), Call: string(i.CallID), Provider: i.Provider, Tool: string(i.Tool), Direction: i.Direction.String(), Verdict: i.Verdict,
+		Reasons: i.Reasons, Sensitivity: i.Sensitivity, Excerpt: i.Excerpt, SHA256: i.SHA256.String(), Size: i.Size, State: i.State.String(),
+		Created: i.Created, Expires: i.Expires, Decider: i.Decision.By, Decided: i.Decision.At, Reason: i.Decision.Reason}
+	if i.State == evidence.Purged && i.Purge.By != "" {
+		e.Decider, e.Decided, e.Reason = i.Purge.By, i.Purge.At, i.Purge.Reason
+	}
+	return e
+}
