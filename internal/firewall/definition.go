@@ -17,6 +17,7 @@ const (
 	CodeEncodedBlob    Code = "encoded_blob"
 	CodeAskedParameter Code = "asked_parameter"
 	CodeMixedScript    Code = "mixed_script"
+	CodeExternalRef    Code = "external_ref"
 )
 
 var (
@@ -113,6 +114,10 @@ func (s *scan) names() {
 		case t.parent >= 0 && s.doc.nameOf(s.doc.nodes[t.parent].name) == "enum" || s.doc.nameOf(t.name) == "const":
 			if len(value) > maxEnum {
 				s.add(located{code: CodeLongName, text: int32(i), excerpt: quote(cut(value, 200))})
+			}
+		case s.doc.nameOf(t.name) == "$ref" || s.doc.nameOf(t.name) == "$schema" && bytes.HasPrefix(value, []byte("file:")):
+			if len(value) > 0 && value[0] != '#' {
+				s.add(located{code: CodeExternalRef, text: int32(i), excerpt: quote(cut(value, 200))})
 			}
 		case s.doc.nameOf(t.name) == "title":
 			if len(value) > 2*maxName {
