@@ -73,7 +73,7 @@ func (g *Gate) Call(ctx context.Context, r call.Request) call.Reply {
 		return p.refuse(ctx, call.CodeProviderUnavailable, string(reason.Code))
 	}
 	p.generation = generation
-	if err := tool.Schema.Validate(r.Arguments); err != nil {
+	if err := tool.Schema.Validate(r.Arguments, tool.Provider.Profile.NullIsAbsent); err != nil {
 		return p.refuseSaying(ctx, call.CodeInvalidArguments, "the arguments do not satisfy the input schema", err.Error())
 	}
 

@@ -34,6 +34,8 @@ func TestR1_4_NegotiationOnStdio(t *testing.T) {
 		"lists legacy only":                 {traits: "discover=legacy-list&init=2025-11-25", want: "2025-11-25"},
 		"lists the future only":             {traits: "discover=future-list&init=2025-11-25", says: "2031-01-01", never: []string{"initialize"}},
 		"-32022 lists legacy":               {traits: "discover=32022-legacy&init=2025-11-25", want: "2025-11-25"},
+		"-32022 names what was asked for, once": {traits: "discover=32022-once", want: "2026-07-28", never: []string{"initialize"}},
+		"-32022 names what was asked for":       {traits: "discover=32022-always&init=2025-11-25", says: "refuses the revision that it says it supports", never: []string{"initialize"}},
 		"-32022 lists the future":           {traits: "discover=32022-future&init=2025-11-25", says: "ours 2026-07-28, 2025-11-25, 2025-06-18, 2025-03-26, 2024-11-05; the server's 2031-01-01", never: []string{"initialize"}},
 		"-32021":                            {traits: "discover=-32021&init=2025-11-25", says: "-32021", never: []string{"initialize"}},
 		"-32020":                            {traits: "discover=-32020&init=2025-11-25", says: "-32020", never: []string{"initialize"}},
