@@ -1,6 +1,7 @@
 package firewall
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"runtime"
@@ -321,7 +322,14 @@ func (s *scan) excerpts(v *view) {
 	}
 }
 
-// masked is [from, to) of v, a little wider where it is short, with what is secret or personal taken out.
+// excerpt is text that stands in no view, fit for a finding.
+func (s *scan) excerpt(t []byte) string {
+	v := view{text: t, depth: 1}
+	s.inspect(&v)
+	return quote(v.masked(0, len(t)))
+}
+
+// masked is [from, to) of v, with what is secret or personal taken out.
 func (v *view) masked(from, to int) []byte {
 	to = min(to, from+4*ExcerptLimit)
 	for to < len(v.text) && v.text[to]&0xc0 == 0x80 {
@@ -352,5 +360,27 @@ func (v *view) masked(from, to int) []byte {
 		out = append(out, v.text[i:next]...)
 		i = next
 	}
-	return out
+	return blurred(out)
+}
+
+// blurred is t without its long runs that mean nothing to a reader: what no inspector knows may be a secret all the same.
+func blurred(t []byte) []byte {
+	const long = 20
+	var out []byte
+	done := 0
+	for _, r := range shapeOf(t).runs {
+		for i := r.from; i < r.to; {
+			j := i
+			for j < r.to && bytes.IndexByte([]byte("./=~"), t[j]) < 0 {
+				j++
+			}
+			if j-i >= long && opaque(t[i:j]) {
+				out = append(out, t[done:i]...)
+				out = fmt.Appendf(out, "[%d bytes]", j-i)
+				done = j
+			}
+			i = j + 1
+		}
+	}
+	return append(out, t[done:]...)
 }

@@ -226,20 +226,20 @@ func (s *scan) privateKey(v *view, start int) {
 
 // keyBody says that t goes on as a key does after its first line: with encoded bytes, or with a header and then those.
 func keyBody(t []byte) bool {
-	t = t[:min(len(t), 400)]
+	t = bytes.TrimPrefix(bytes.TrimLeft(t[:min(len(t), 400)], " \t\r\n\\"), []byte("n"))
+	for _, header := range []string{"Proc-Type:", "Version:", "Comment:", "DEK-Info:"} {
+		if bytes.HasPrefix(t, []byte(header)) {
+			return true
+		}
+	}
 	n := 0
 	for _, c := range t {
-		switch {
-		case byteClass[c]&cBase64 != 0:
+		if byteClass[c]&cBase64 != 0 {
 			if n++; n >= 24 {
 				return true
 			}
-		case blank(c), c == '\\':
-			if c == ' ' {
-				n = 0
-			}
-		default:
-			n = 0
+		} else if !blank(c) && c != '\\' {
+			return false
 		}
 	}
 	return false
