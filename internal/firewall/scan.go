@@ -146,7 +146,9 @@ func (s *scan) inspect(v *view) {
 		s.controls(v)
 	}
 	if n, ok := normalise(v.text); ok || hasMarks(v.text) {
-		s.hidden(v)
+		if !v.whole { // what was decoded is not shown to anybody as it stands
+			s.hidden(v)
+		}
 		if ok {
 			n.name, n.depth, n.how, n.normal = v.name, v.depth, v.how, true
 			s.plain(&n)
