@@ -49,8 +49,14 @@ var linkRules = []linkRule{
 func (s *scan) link(v *view, r *linkRule, start, end int) {
 	t := v.text[start:min(len(v.text), start+4096)]
 	s.spend(16)
-	m := r.pattern().FindSubmatchIndex(t)
-	if m == nil {
+	var m []int
+	if r.form == linkPlain { // the most common form, without an expression
+		n := bytes.IndexAny(t, " \t\r\n\"'<>)]}")
+		if n < 0 {
+			n = len(t)
+		}
+		m = []int{0, n, 0, n}
+	} else if m = r.pattern().FindSubmatchIndex(t); m == nil {
 		return
 	}
 	a, b := start+m[2], start+m[3]
