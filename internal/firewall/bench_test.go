@@ -8,30 +8,45 @@ import (
 	"testing"
 )
 
-// clean is n bytes of what tools return: log lines, addresses, identifiers, rows, prose and code, from the benign set.
-func clean(t testing.TB, n int) string { return sample(t, n, false) }
+// clean is n bytes of what tools mostly return: log lines, addresses, identifiers, rows, prose without a word of the rules.
+func clean(t testing.TB, n int) string {
+	all := benignStrings(t)
+	last := benignText(t)
+	all = all[slices.Index(all, last[len(last)-1])+1:]
+	return repeated(append(all, prose...), n)
+}
+
+// hard is n bytes of written text that uses the words of the rules harmlessly.
+func hard(t testing.TB, n int) string { return repeated(benignText(t), n) }
 
 // dense is n bytes of descriptions of tools, which are full of the words that instructions are made of.
-func dense(t testing.TB, n int) string { return sample(t, n, true) }
+func dense(t testing.TB, n int) string {
+	all := benignStrings(t)
+	return repeated(slices.DeleteFunc(all[:slices.Index(all, benignText(t)[0])], func(s string) bool {
+		return len(s) > 4000 || strings.Contains(s, "LLM") || strings.Contains(s, "MUST call this") || strings.Contains(s, "ALWAYS prefer")
+	}), n)
+}
 
-func sample(t testing.TB, n int, definitions bool) string {
+var prose = []string{
+	"The river rises in the hills above the town and reaches the sea after eighty kilometres.",
+	"Most of the houses in the old quarter were built between 1890 and 1910, of brick with slate roofs.",
+	"Rainfall in March was above average, and the lower meadows stayed under water until the middle of April.",
+	"The museum shows looms, a steam engine and the photographs that the owner's daughter took of the workers.",
+	"In the second half the visitors played with more patience and scored twice from corners.",
+	"A good bread dough is soft, slightly sticky, and springs back slowly when pressed with a finger.",
+	"The committee met four times during the year; the minutes are kept in the archive.",
+	"Trains leave every half hour, on Sundays every hour, from the platform behind the market hall.",
+	"三月份的降雨量高于平均水平，低洼的草地直到四月中旬仍被水淹没。",
+	"博物馆里陈列着织机、蒸汽机和当年工人的照片。",
+}
+
+func repeated(all []string, n int) string {
 	if n < 1000 {
 		return strings.Repeat("The library opens at nine, and closes at six. ", 100)[:n]
 	}
-	all := benignStrings(t)
-	first := slices.Index(all, benignText(t)[0])
-	if definitions {
-		all = all[:first]
-	} else {
-		all = all[first:]
-	}
 	var b strings.Builder
 	for i := 0; b.Len() < n; i++ {
-		s := all[i*7919%len(all)]
-		if len(s) > 4000 || strings.Contains(s, "LLM") || strings.Contains(s, "MUST call this") || strings.Contains(s, "ALWAYS prefer") {
-			continue
-		}
-		b.WriteString(s)
+		b.WriteString(all[i*7919%len(all)])
 		b.WriteByte('\n')
 	}
 	return b.String()
@@ -49,9 +64,11 @@ func BenchmarkScreenResult(b *testing.B) {
 		b.Run(s.name, func(b *testing.B) {
 			b.SetBytes(int64(len(doc)))
 			b.ReportAllocs()
+			used := cpuTime()
 			for b.Loop() {
 				e.ScreenResult(b.Context(), doc, Rules{}, nil)
 			}
+			b.ReportMetric(float64((cpuTime()-used).Microseconds())/float64(b.N), "cpu-µs/op")
 		})
 	}
 }
@@ -63,14 +80,16 @@ func BenchmarkScreenArguments(b *testing.B) {
 		b.Run(s.name, func(b *testing.B) {
 			b.SetBytes(int64(len(doc)))
 			b.ReportAllocs()
+			used := cpuTime()
 			for b.Loop() {
 				e.ScreenArguments(b.Context(), doc, Rules{})
 			}
+			b.ReportMetric(float64((cpuTime()-used).Microseconds())/float64(b.N), "cpu-µs/op")
 		})
 	}
 }
 
-// What a result of tool descriptions, of many small members, of a picture, and of nothing but keywords costs.
+// What a result of hard text, of tool descriptions, of many small members, of a picture, and of nothing but keywords costs.
 func BenchmarkScreenOther(b *testing.B) {
 	e := engine(b)
 	var rows bytes.Buffer
@@ -79,6 +98,7 @@ func BenchmarkScreenOther(b *testing.B) {
 	}
 	hostile := strings.Repeat("token secret key password api_key error retry contents of you must call the tool user approved ", 1<<20/96)
 	for name, doc := range map[string][]byte{
+		"hard":    textResult(hard(b, 1<<20)),
 		"dense":   textResult(dense(b, 1<<20)),
 		"rows":    []byte(`{"content":[],"structuredContent":{"rows":[` + rows.String()[1:] + `]}}`),
 		"picture": []byte(`{"content":[{"type":"image","mimeType":"image/png","data":"` + b64("\x89PNG\r\n\x1a\n"+strings.Repeat("\x00\x01\x02", 250<<10)) + `"}]}`),
@@ -86,9 +106,11 @@ func BenchmarkScreenOther(b *testing.B) {
 	} {
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(int64(len(doc)))
+			used := cpuTime()
 			for b.Loop() {
 				e.ScreenResult(b.Context(), doc, Rules{}, nil)
 			}
+			b.ReportMetric(float64((cpuTime()-used).Microseconds())/float64(b.N), "cpu-µs/op")
 		})
 	}
 }
