@@ -22,7 +22,6 @@ const (
 type tokenRule struct {
 	prefixes []string // as written
 	pattern  func() *regexp.Regexp
-	within   bool // may stand inside a longer word
 }
 
 func token(pattern string, prefixes ...string) tokenRule {
