@@ -28,8 +28,6 @@ type Descriptor struct {
 
 	SchemaDigest     Digest // of InputSchema
 	DescriptorDigest Digest // of Definition: all that a model would read
-
-	Headers []ParamHeader // x-mcp-header annotations (2026-07-28 HTTP), validated
 }
 
 // ParamHeader is one x-mcp-header annotation: the argument at Path travels in the header Mcp-Param-<Name> as well.

@@ -1,6 +1,9 @@
 package cli
 
-import "os"
+import (
+	"os"
+	"runtime"
+)
 
 // ballast is how much garbage may gather before the collector runs, at the least. What a gateway keeps is a few MiB, while
 // one call with a large result leaves half a MiB behind: with nothing but the default the collector would run every dozen
@@ -13,5 +16,6 @@ const ballastSize = 24 << 20
 func calmCollector() {
 	if os.Getenv("GOGC") == "" {
 		ballast = make([]byte, ballastSize)
+		runtime.KeepAlive(ballast)
 	}
 }

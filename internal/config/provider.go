@@ -57,6 +57,7 @@ func (l *loader) provider(pkg string, t *node) {
 	}
 	p.Restart = Restart(s.str("restart", nil))
 	p.Events = s.events(transport)
+	p.Profile.NullIsAbsent = s.str("null_arguments", nil) == "absent"
 	p.Interaction = Interaction(s.str("interaction", nil))
 	p.Profile.RelaxedLedger = s.str("ledger", nil) == ledgerRelaxed
 	p.Profile.Limits = s.limits(transport)

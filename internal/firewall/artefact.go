@@ -33,7 +33,7 @@ func (s *scan) artefact(b *block, kind string) {
 	}
 	raw, err := unpad(t.value)
 	if err != nil {
-		s.add(located{code: CodeBadBase64, text: b.data, fixed: true, excerpt: quote([]byte(mime))})
+		s.add(located{code: CodeBadBase64, text: b.data, fixed: true, excerpt: s.excerpt([]byte(mime))})
 		v := view{text: t.value}
 		s.inspect(&v)
 		for _, f := range v.found {
@@ -43,20 +43,20 @@ func (s *scan) artefact(b *block, kind string) {
 		return
 	}
 	sum := sha256.Sum256(raw)
-	s.artefacts = append(s.artefacts, Artefact{Place: s.doc.nodePointer(b.node), Kind: kind, MIME: quote([]byte(mime)), Bytes: len(raw), SHA256: hex.EncodeToString(sum[:])})
+	s.artefacts = append(s.artefacts, Artefact{Place: s.doc.nodePointer(b.node), Kind: kind, MIME: s.excerpt([]byte(mime)), Bytes: len(raw), SHA256: hex.EncodeToString(sum[:])})
 
 	is := magic(raw)
 	said, _, _ := strings.Cut(lower(mime), ";")
 	said = strings.TrimSpace(said)
 	switch {
 	case is == "program":
-		s.add(located{code: CodeExecutable, text: b.data, fixed: true, excerpt: quote([]byte(mime + " holds a program"))})
+		s.add(located{code: CodeExecutable, text: b.data, fixed: true, excerpt: s.excerpt([]byte(mime)) + " holds a program"})
 	case !agrees(said, is, kind):
 		what := is
 		if what == "" {
 			what = "bytes of no known type"
 		}
-		s.add(located{code: CodeMIMEMismatch, text: b.data, fixed: true, excerpt: quote([]byte("said " + mime + ", is " + what))})
+		s.add(located{code: CodeMIMEMismatch, text: b.data, fixed: true, excerpt: "said " + s.excerpt([]byte(mime)) + ", is " + what})
 	}
 	if is == "text" || is == "image/svg+xml" || is == "text/html" {
 		s.embedded(b.data, raw, "content of the artefact")

@@ -41,7 +41,7 @@ func (s *scan) askedFields() {
 			}
 		}
 		if hit {
-			s.add(located{code: CodeCredentialAsked, text: int32(i), excerpt: quote(cut(t.value, 120))})
+			s.add(located{code: CodeCredentialAsked, text: int32(i), excerpt: s.excerpt(cut(t.value, 120))})
 		}
 	}
 }

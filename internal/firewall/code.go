@@ -102,6 +102,8 @@ var codes = []CodeInfo{
 	{CodeAskedParameter, ClassDefinition, SensitivityNone, Quarantine, Accept, "A parameter that asks for the conversation, the prompt or the list of tools (A-14)."},
 	{CodeMixedScript, ClassDefinition, SensitivityNone, Quarantine, Accept, "A name of look-alike letters from several scripts (A-08)."},
 
+	{CodeExternalRef, ClassDefinition, SensitivityNone, Quarantine, Accept, "A schema that refers to another document (A-15)."},
+
 	{CodeDetectorFailed, ClassDetector, SensitivityUnknown, Quarantine, Quarantine, "An inspector failed (F-57)."},
 	{CodeBudgetExhausted, ClassDetector, SensitivityUnknown, Quarantine, Quarantine, "Inspecting it would cost more than its size allows (F-58)."},
 	{CodeTimedOut, ClassDetector, SensitivityUnknown, Quarantine, Quarantine, "The time for inspecting ran out (F-57)."},

@@ -114,9 +114,11 @@ func unbase64(t []byte) ([]byte, bool) {
 	if len(clean) < minEncoded-4 {
 		return nil, false
 	}
-	var probe [18]byte
-	if n, err := base64.RawStdEncoding.Decode(probe[:], clean[:min(24, len(clean)/4*4)]); err != nil || !textual(probe[:n]) {
-		return nil, false
+	if len(clean) > 64<<10 { // too long to be decoded for nothing: pictures and the like
+		var head [48]byte
+		if n, err := base64.RawStdEncoding.Decode(head[:], clean[:64]); err != nil || !textual(head[:n]) {
+			return nil, false
+		}
 	}
 	out := make([]byte, base64.RawStdEncoding.DecodedLen(len(clean)))
 	n, err := base64.RawStdEncoding.Decode(out, clean)
@@ -154,11 +156,13 @@ func textual(b []byte) bool {
 	for i := 0; i < len(b); {
 		r, n := utf8.DecodeRune(b[i:])
 		if r == utf8.RuneError && n <= 1 && len(b)-i > 3 || r < 0x20 && r != '\n' && r != '\t' && r != '\r' || r == 0x7f {
-			odd++
+			if odd++; odd*16 > len(b) {
+				return false
+			}
 		}
 		i += n
 	}
-	return odd*16 <= len(b)
+	return true
 }
 
 // unpercent undoes %XX.

@@ -17,6 +17,7 @@ const (
 	CodeEncodedBlob    Code = "encoded_blob"
 	CodeAskedParameter Code = "asked_parameter"
 	CodeMixedScript    Code = "mixed_script"
+	CodeExternalRef    Code = "external_ref"
 )
 
 var (
@@ -95,28 +96,32 @@ func (s *scan) names() {
 			parent := s.doc.nodes[t.parent]
 			property := s.doc.nameOf(parent.name) == "properties"
 			if len(value) > maxName || words > 5 && property || property && len(value) > 64 && (words > 2 || bytes.Count(value, []byte("_")) > 6) || property && bytes.Count(value, []byte("_")) > 7 {
-				s.add(located{code: CodeLongName, text: int32(i), excerpt: quote(cut(value, 200))})
+				s.add(located{code: CodeLongName, text: int32(i), excerpt: s.excerpt(cut(value, 200))})
 			}
 			if property && askedParameter.Match(value) {
-				s.add(located{code: CodeAskedParameter, text: int32(i), excerpt: quote(cut(value, 200))})
+				s.add(located{code: CodeAskedParameter, text: int32(i), excerpt: s.excerpt(cut(value, 200))})
 			}
 			if property && mixedScript(value) {
-				s.add(located{code: CodeMixedScript, text: int32(i), excerpt: quote(cut(value, 200))})
+				s.add(located{code: CodeMixedScript, text: int32(i), excerpt: s.excerpt(cut(value, 200))})
 			}
 		case t.parent == 0 && s.doc.nameOf(t.name) == "name":
 			if len(value) > maxName || words > 4 {
-				s.add(located{code: CodeLongName, text: int32(i), excerpt: quote(cut(value, 200))})
+				s.add(located{code: CodeLongName, text: int32(i), excerpt: s.excerpt(cut(value, 200))})
 			}
 			if mixedScript(value) {
-				s.add(located{code: CodeMixedScript, text: int32(i), excerpt: quote(cut(value, 200))})
+				s.add(located{code: CodeMixedScript, text: int32(i), excerpt: s.excerpt(cut(value, 200))})
 			}
 		case t.parent >= 0 && s.doc.nameOf(s.doc.nodes[t.parent].name) == "enum" || s.doc.nameOf(t.name) == "const":
 			if len(value) > maxEnum {
-				s.add(located{code: CodeLongName, text: int32(i), excerpt: quote(cut(value, 200))})
+				s.add(located{code: CodeLongName, text: int32(i), excerpt: s.excerpt(cut(value, 200))})
+			}
+		case s.doc.nameOf(t.name) == "$ref" || s.doc.nameOf(t.name) == "$schema" && bytes.HasPrefix(value, []byte("file:")):
+			if len(value) > 0 && value[0] != '#' {
+				s.add(located{code: CodeExternalRef, text: int32(i), excerpt: s.excerpt(cut(value, 200))})
 			}
 		case s.doc.nameOf(t.name) == "title":
 			if len(value) > 2*maxName {
-				s.add(located{code: CodeLongName, text: int32(i), excerpt: quote(cut(value, 200))})
+				s.add(located{code: CodeLongName, text: int32(i), excerpt: s.excerpt(cut(value, 200))})
 			}
 		}
 	}

@@ -193,12 +193,13 @@ func (d *document) pointerOf(n int32, parts []string, hide func(int32) bool) str
 
 var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1")
 
-// segment is a name in a pointer. A long name is cut, so that a pointer stays short; it then only tells where to look.
+// segment is a name in a pointer. A long name is cut, and what reads like encoded bytes is left out;
+// the pointer then only tells where to look.
 func (d *document) segment(i int32, hide func(int32) bool) string {
 	if hide(i) {
 		return "[redacted name " + strconv.Itoa(int(i)) + "]"
 	}
-	v := d.texts[i].value
+	v := blurred(cut(d.texts[i].value, 512))
 	if len(v) > 64 {
 		return pointerEscapes.Replace(quote(cut(v, 48))) + "…"
 	}

@@ -53,7 +53,7 @@ func (e *Engine) ScreenArguments(ctx context.Context, arguments []byte, rules Ru
 	s := e.scan(ctx, &rules, len(arguments))
 	s.outgoing = true
 	s.run(func() {
-		if !s.read(arguments) {
+		if len(arguments) == 0 || !s.read(arguments) { // none are harmless
 			return
 		}
 		for i := range s.doc.texts {
@@ -105,7 +105,7 @@ func (e *Engine) ScreenDefinition(ctx context.Context, definition []byte, own st
 }
 
 func (e *Engine) scan(ctx context.Context, rules *Rules, size int) *scan {
-	return &scan{engine: e, rules: rules, limits: rules.Limits.orDefault(), done: ctx.Err,
+	return &scan{rules: rules, limits: rules.Limits.orDefault(), done: ctx.Err,
 		work: e.budget.Base + e.budget.PerByte*int64(size), pending: make([]window, len(instructionRules)+len(gitleaksRules())),
 		last: make([]lastWords, len(instructionRules))}
 }

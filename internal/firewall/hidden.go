@@ -1,6 +1,7 @@
 package firewall
 
 import (
+	"bytes"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -90,14 +91,12 @@ func (s *scan) hidden(v *view) {
 			end += n
 		}
 		next, _ := utf8.DecodeRune(t[end:])
-		if !needed(code, prev, r, next, t[i:end]) {
+		if !needed(code, prev, r, next, t[i:end], t[max(0, i-48):min(len(t), end+48)]) {
 			switch code {
 			case CodeHiddenTags, CodeHiddenVariation:
 				f := s.find(v, code, i, end)
 				if spelt := spell(t[i:end]); len(spelt) > 0 {
-					if f != nil {
-						f.excerpt = string(spelt)
-					}
+					f.excerpt = s.excerpt(spelt)
 					s.child(v, view{text: spelt, whole: true, from: i, to: end, how: string(code), depth: v.depth + 1})
 				}
 			default:
@@ -108,8 +107,8 @@ func (s *scan) hidden(v *view) {
 	}
 }
 
-// needed says that a run of one kind stands where writing needs it.
-func needed(code Code, prev, r, next rune, run []byte) bool {
+// needed says that a run of one kind, whose first character is r, stands where writing needs it.
+func needed(code Code, prev, r, next rune, run, around []byte) bool {
 	single := utf8.RuneCount(run) == 1
 	switch code {
 	case CodeHiddenZeroWidth:
@@ -138,8 +137,8 @@ func needed(code Code, prev, r, next rune, run []byte) bool {
 		return unicode.Is(unicode.Han, prev)
 	case CodeHiddenTags: // the flags of regions
 		return prev == 0x1f3f4 && len(run) >= 4*4 && len(run) <= 4*8 && strings.HasSuffix(string(run), "\U000E007F")
-	case CodeHiddenBidi: // marks and isolates between letters of right-to-left scripts
-		return single && (r == 0x200e || r == 0x200f || r == 0x61c || r >= 0x2066 && r <= 0x2069) && (rightToLeft(prev) || rightToLeft(next))
+	case CodeHiddenBidi: // marks and isolates in text of right-to-left scripts
+		return single && (r == 0x200e || r == 0x200f || r == 0x61c || r >= 0x2066 && r <= 0x2069) && bytes.ContainsFunc(around, rightToLeft)
 	case CodeHiddenFiller:
 		if r == 0x34f || r == 0x180e {
 			return single && unicode.In(prev, unicode.Mongolian, unicode.Hebrew)

@@ -1,6 +1,7 @@
 package firewall
 
 import (
+	"bytes"
 	"regexp"
 	"strings"
 	"sync"
@@ -31,18 +32,20 @@ const (
 )
 
 // instructionRule is one way to give an order. Its expression is costly, so it is tried only where one word of every group
-// stands, each in lower case and none further than reach from the others.
+// stands near the others.
 type instructionRule struct {
 	code    Code
 	only    scope
 	groups  [][]string
+	ordered bool // the words stand in the order of their groups
 	pattern func() *regexp.Regexp
 }
 
 // How far the words of a rule may stand apart, and how much around them its expression sees.
 const (
-	reach       = 320
-	beforeWords = 80
+	reach       = 320 // from first to last
+	step        = 180 // from one to the next, where they are ordered
+	beforeWords = 120
 	afterWords  = 120
 	maxGroups   = 4
 )
@@ -64,6 +67,13 @@ func rule(code Code, only scope, pattern string, groups ...string) instructionRu
 // instructionRules are those of every language.
 var instructionRules = append(append(markupInstructions(), englishInstructions()...), chineseInstructions()...)
 
+// ordered is rule for words that stand in the order of their groups.
+func ordered(code Code, only scope, pattern string, groups ...string) instructionRule {
+	r := rule(code, only, pattern, groups...)
+	r.ordered = true
+	return r
+}
+
 // instructionWord notes that a word of a group of rule stands at [start, end), and asks for the rule to be tried if every
 // group has one near.
 func (s *scan) instructionWord(v *view, rule int32, group uint8, start, end int) {
@@ -79,6 +89,22 @@ func (s *scan) instructionWord(v *view, rule int32, group uint8, start, end int)
 		}
 		s.seen = append(s.seen, rule)
 	}
+	if r.ordered {
+		if group > 0 {
+			at := int(last.at[group-1])
+			if at < 0 || start < at || start-at > step || bytes.Count(v.text[at:start], lineEnd) > 1 {
+				return
+			}
+			last.from[group] = last.from[group-1]
+		} else {
+			last.from[0] = int32(start)
+		}
+		last.at[group] = int32(start)
+		if int(group) == len(r.groups)-1 {
+			s.extend(rule, int(last.from[group])-beforeWords, end+afterWords, v)
+		}
+		return
+	}
 	last.at[group] = int32(start)
 	from := start
 	for g := range r.groups {
@@ -91,10 +117,13 @@ func (s *scan) instructionWord(v *view, rule int32, group uint8, start, end int)
 	s.extend(rule, from-beforeWords, end+afterWords, v)
 }
 
+var lineEnd = []byte{'\n'}
+
 // lastWords is where the last word of each group of a rule stands.
 type lastWords struct {
 	live bool
 	at   [maxGroups]int32
+	from [maxGroups]int32 // where the row that it ends begins
 }
 
 // instruction tries r on [from, to) of v.
@@ -128,12 +157,12 @@ func markupInstructions() []instructionRule {
 		rule(CodeRoleMarker, inResults, `"(tool_calls?|function_call|tool_use)"\s*:\s*[\[{]\s*\{?\s*"(name|tool|function|id|type|arguments)"`, `"tool_call|"function_call"|"tool_use"`),
 		rule(CodeAddressed, everywhere, `<\s*(important|critical|urgent|hidden|secret|instructions?|admin|mandatory)\s*>`,
 			"<important>|<critical>|<urgent>|<hidden>|<secret>|<instruction|<admin>|<mandatory>|< important"),
-		rule(CodeMarkupHidden, everywhere, `<!--[^>]{0,200}\b(you|must|always|ignore|do not|don't|tool|assistant|agent|model|ai|user|send|call)\b[^>]{0,120}\b(you|must|ignore|tell|call|send|include|read|user|tool|instructions?|prompt|file|invoke|use)\b`,
+		ordered(CodeMarkupHidden, everywhere, `<!--[^>]{0,200}\b(you|must|always|ignore|do not|don't|tool|assistant|agent|model|ai|user|send|call)\b[^>]{0,120}\b(you|must|ignore|tell|call|send|include|read|user|tool|instructions?|prompt|file|invoke|use)\b`,
 			"<!--", "you|must|always|ignore|do not|don't|tool|assistant|agent|model|ai|user|send|call"),
-		rule(CodeMarkupHidden, everywhere, `<!--[^>]{0,200}(你|请|必须|忽略|工具|用户|调用|发送)[^>]{0,120}(你|必须|忽略|告诉|调用|发送|读取|用户|工具|指令|提示|文件)`,
+		ordered(CodeMarkupHidden, everywhere, `<!--[^>]{0,200}(你|请|必须|忽略|工具|用户|调用|发送)[^>]{0,120}(你|必须|忽略|告诉|调用|发送|读取|用户|工具|指令|提示|文件)`,
 			"<!--", "你|请|必须|忽略|工具|用户|调用|发送"),
-		rule(CodeMarkupHidden, everywhere, `(display\s*:\s*none|visibility\s*:\s*hidden|font-size\s*:\s*[01](px|pt|em)?\b|opacity\s*:\s*0\b|color\s*:\s*(white|#fff(fff)?|transparent)\b)[^<]{0,80}>[^<]{0,160}(\b(ignore|must|instructions?|assistant|agent|tool|send|do not|system|ai|prompt)\b|忽略|必须|指令|助手|工具|发送|系统)`,
+		ordered(CodeMarkupHidden, everywhere, `(display\s*:\s*none|visibility\s*:\s*hidden|font-size\s*:\s*[01](px|pt|em)?\b|opacity\s*:\s*0\b|color\s*:\s*(white|#fff(fff)?|transparent)\b)[^<]{0,80}>[^<]{0,160}(\b(ignore|must|instructions?|assistant|agent|tool|send|do not|system|ai|prompt)\b|忽略|必须|指令|助手|工具|发送|系统)`,
 			"display|visibility|font-size|opacity|color:|color :", "none|hidden|0|1px|white|#fff|transparent", "ignore|must|instruction|assistant|agent|tool|send|do not|system|ai|prompt|忽略|必须|指令|助手|工具|发送|系统"),
-		rule(CodeMarkupHidden, everywhere, `\[(//|comment|_+)\]\s*:\s*(#|<>)\s*[("'][^)"'\n]{12,}`, "[//]|[comment]|[_]"),
+		ordered(CodeMarkupHidden, everywhere, `\[(//|comment|_+)\]\s*:\s*(#|<>)\s*[("'][^)"'\n]{12,}`, "[//]|[comment]|[_]"),
 	}
 }

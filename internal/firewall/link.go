@@ -49,8 +49,14 @@ var linkRules = []linkRule{
 func (s *scan) link(v *view, r *linkRule, start, end int) {
 	t := v.text[start:min(len(v.text), start+4096)]
 	s.spend(16)
-	m := r.pattern().FindSubmatchIndex(t)
-	if m == nil {
+	var m []int
+	if r.form == linkPlain { // the most common form, without an expression
+		n := bytes.IndexAny(t, " \t\r\n\"'<>)]}")
+		if n < 0 {
+			n = len(t)
+		}
+		m = []int{0, n, 0, n}
+	} else if m = r.pattern().FindSubmatchIndex(t); m == nil {
 		return
 	}
 	a, b := start+m[2], start+m[3]
@@ -137,7 +143,7 @@ func opaque(t []byte) bool {
 }
 
 var (
-	templateMark  = regexp.MustCompile(`[{<\[](\{|%7b)?[A-Za-z_ ]{2,40}(\}|%7d)?[}>\]]|%7B[A-Za-z_]+%7D|\$\{?[A-Za-z_]+|(?i)[?&/=](YOUR|THE|INSERT|DATA|SECRET|CONTENT)_?(DATA|SECRET|CONTENT|CONVERSATION|HERE|SUMMARY|KEY|TOKEN)\b`)
+	templateMark  = regexp.MustCompile(`[{<\[](\{|%7b)?[\p{Han}A-Za-z_ ]{2,40}(\}|%7d)?[}>\]]|%7B[A-Za-z_]+%7D|\$\{?[A-Za-z_]+|(?i)[?&/=](YOUR|THE|INSERT|DATA|SECRET|CONTENT)_?(DATA|SECRET|CONTENT|CONVERSATION|HERE|SUMMARY|KEY|TOKEN)\b`)
 	metadataHosts = [][]byte{[]byte("169.254.169.254"), []byte("169.254.170.2"), []byte("metadata.google.internal"), []byte("100.100.100.200"), []byte("[fd00:ec2::254]"), []byte("metadata.azure.com"), []byte("192.0.0.192"), []byte("0xa9fea9fe"), []byte("2852039166"), []byte("169.254.169.253"), []byte("instance-data.ec2.internal"), []byte("metadata.tencentyun.com"), []byte("[::ffff:169.254.169.254]"), []byte("[::ffff:a9fe:a9fe]")}
 )
 

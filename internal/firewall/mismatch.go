@@ -3,7 +3,9 @@ package firewall
 import (
 	"bytes"
 	"io"
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -91,9 +93,9 @@ func (s *scan) mismatch(content, structured int32) {
 			if !ok {
 				continue
 			}
-			for name, v := range other {
-				if h, ok := have[name]; ok && !sameValue(h, v) {
-					s.add(located{code: CodeMismatch, text: int32(i), fixed: true, excerpt: quote([]byte("different values of " + string(cut([]byte(name), 60))))})
+			for _, name := range slices.Sorted(maps.Keys(other)) {
+				if h, ok := have[name]; ok && !sameValue(h, other[name]) {
+					s.add(located{code: CodeMismatch, text: int32(i), fixed: true, excerpt: "different values of " + s.excerpt(cut([]byte(name), 60))})
 					break
 				}
 			}

@@ -21,6 +21,7 @@ func (s *scan) personal(v *view, shape *shape) {
 		return
 	}
 	t := v.text
+	var number [40]byte
 	for i := 0; i < len(t); {
 		if c := t[i]; byteClass[c]&cDigit == 0 {
 			if c >= 'A' && c <= 'Z' && (i == 0 || !wordByte(t[i-1])) {
@@ -33,7 +34,7 @@ func (s *scan) personal(v *view, shape *shape) {
 			i++
 			continue
 		}
-		end, digits := numberAt(t, i)
+		end, digits := numberAt(t, i, number[:0])
 		before := byte(0)
 		if i > 0 {
 			before = t[i-1]
@@ -51,9 +52,9 @@ func (s *scan) personal(v *view, shape *shape) {
 	}
 }
 
-// numberAt is the group of digits at i, with single blanks and hyphens inside.
-func numberAt(t []byte, i int) (end int, digits []byte) {
-	for i < len(t) && len(digits) < 40 {
+// numberAt is where the group of digits at i ends, with single blanks and hyphens inside, and its digits appended to digits.
+func numberAt(t []byte, i int, digits []byte) (int, []byte) {
+	for i < len(t) && len(digits) < cap(digits) {
 		switch c := t[i]; {
 		case byteClass[c]&cDigit != 0:
 			digits = append(digits, c)
@@ -148,7 +149,7 @@ func card(d []byte) bool {
 	case p4/100 == 36, p4/100 == 38, p4 >= 3000 && p4 <= 3059:
 		ok = n == 14
 	}
-	return ok && luhn(d) && bytes.Count(d, d[n-1:]) < n-2
+	return ok && luhn(d) && bytes.Count(d, d[n-1:]) < n
 }
 
 func luhn(d []byte) bool {

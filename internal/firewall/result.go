@@ -35,7 +35,7 @@ func (s *scan) result(raw []byte, schema func([]byte) error) {
 				if kind == "" {
 					s.add(located{code: CodeShape, text: -1, place: d.nodePointer(b.node)})
 				} else if s.rules.Content != nil && !slices.Contains(s.rules.Content, kind) {
-					s.add(located{code: CodeKindNotAdmitted, text: -1, place: d.nodePointer(b.node), excerpt: quote(cut([]byte(kind), 60))})
+					s.add(located{code: CodeKindNotAdmitted, text: -1, place: d.nodePointer(b.node), excerpt: s.excerpt(cut([]byte(kind), 60))})
 				}
 			}
 			if b.data >= 0 && (kind == "image" || kind == "audio" || kind == "") {
@@ -45,9 +45,8 @@ func (s *scan) result(raw []byte, schema func([]byte) error) {
 			if b.uri >= 0 {
 				v := view{text: d.texts[b.uri].value, name: []byte("uri")}
 				s.uri(&v)
-				s.excerpts(&v)
 				for _, f := range v.found {
-					f.text = b.uri
+					f.text, f.excerpt = b.uri, s.excerpt(v.text)
 					s.add(f)
 				}
 			}

@@ -18,7 +18,6 @@ type located struct {
 
 // scan is one screening. It is used by one goroutine.
 type scan struct {
-	engine   *Engine
 	rules    *Rules
 	limits   Limits
 	outgoing bool // arguments
@@ -145,7 +144,9 @@ func (s *scan) inspect(v *view) {
 		s.controls(v)
 	}
 	if n, ok := normalise(v.text); ok || hasMarks(v.text) {
-		s.hidden(v)
+		if !v.whole { // what was decoded is not shown to anybody as it stands
+			s.hidden(v)
+		}
 		if ok {
 			n.name, n.depth, n.how, n.normal = v.name, v.depth, v.how, true
 			s.plain(&n)
@@ -296,61 +297,3 @@ func wordBounds(t []byte, from, to int) (int, int) {
 func alphanumeric(c byte) bool { return c != '_' && wordByte(c) }
 
 func blank(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\r' }
-
-// excerpts writes the excerpts of what was found in v itself. Secrets and personal data in them are masked, whichever
-// inspector saw them.
-func (s *scan) excerpts(v *view) {
-	for i := range v.found {
-		f := &v.found[i]
-		if f.excerpt != "" {
-			continue
-		}
-		info := f.code.Info()
-		switch {
-		case info.Class == ClassCredential || info.Class == ClassPersonalData || f.code == CodeOpaquePayload || f.code == CodeEncodedBlob:
-			f.excerpt = fmt.Sprintf("%s %d bytes", placeholder(f.code), f.end-f.start)
-			if v.how != "" {
-				f.excerpt += " (" + v.how + ")"
-			}
-		default:
-			f.excerpt = quote(v.masked(f.start, f.end))
-			if v.how != "" {
-				f.excerpt = "(" + v.how + ") " + f.excerpt
-			}
-		}
-	}
-}
-
-// masked is [from, to) of v, a little wider where it is short, with what is secret or personal taken out.
-func (v *view) masked(from, to int) []byte {
-	to = min(to, from+4*ExcerptLimit)
-	for to < len(v.text) && v.text[to]&0xc0 == 0x80 {
-		to++
-	}
-	var out []byte
-	for i := from; i < to; {
-		skip := i
-		var c Code
-		for j := range v.found {
-			f := &v.found[j]
-			if k := f.code.Info().Class; (k == ClassCredential || k == ClassPersonalData) && f.start <= i && i < f.end && f.end > skip {
-				skip, c = f.end, f.code
-			}
-		}
-		if skip > i {
-			out = append(out, placeholder(c)...)
-			i = skip
-			continue
-		}
-		next := to
-		for j := range v.found {
-			f := &v.found[j]
-			if k := f.code.Info().Class; (k == ClassCredential || k == ClassPersonalData) && f.start > i && f.start < next {
-				next = f.start
-			}
-		}
-		out = append(out, v.text[i:next]...)
-		i = next
-	}
-	return out
-}

@@ -22,7 +22,6 @@ const (
 type tokenRule struct {
 	prefixes []string // as written
 	pattern  func() *regexp.Regexp
-	within   bool // may stand inside a longer word
 }
 
 func token(pattern string, prefixes ...string) tokenRule {
@@ -200,16 +199,21 @@ func (s *scan) privateKey(v *view, start int) {
 	t := v.text[start:]
 	if m := keyMark.FindIndex(t[:min(len(t), 80)]); m != nil {
 		rest := t[m[1]:]
-		to := min(len(rest), 16<<10)
+		to, closed := min(len(rest), 16<<10), false
 		if i := bytes.Index(rest[:to], keyEnd); i >= 0 {
-			to = i + len(keyEnd)
+			to, closed = i+len(keyEnd), true
 			if j := bytes.Index(rest[to:min(len(rest), to+60)], []byte("-----")); j >= 0 {
 				to += j + 5
 			}
 		}
-		body := bytes.Trim(rest[:to], " \t\r\n\\n.…")
-		if len(body) < 40 || bytes.Contains(body[:min(len(body), 80)], []byte("...")) {
+		if !keyBody(rest[:to]) {
 			return // a mention, not a key
+		}
+		if !closed { // as far as it looks like one
+			to = 0
+			for to < len(rest) && to < 16<<10 && (byteClass[rest[to]]&cBase64 != 0 || blank(rest[to]) || rest[to] == '\\' || rest[to] == ':' || rest[to] == ',') {
+				to++
+			}
 		}
 		s.find(v, CodePrivateKey, start, start+m[1]+to)
 		return
@@ -217,6 +221,27 @@ func (s *scan) privateKey(v *view, start int) {
 	if lower(string(t[:min(len(t), 19)])) == "putty-user-key-file" && bytes.Contains(t[:min(len(t), 8<<10)], []byte("Private-Lines:")) {
 		s.find(v, CodePrivateKey, start, start+min(len(t), 8<<10))
 	}
+}
+
+// keyBody says that t goes on as a key does after its first line: with encoded bytes, or with a header and then those.
+func keyBody(t []byte) bool {
+	t = bytes.TrimPrefix(bytes.TrimLeft(t[:min(len(t), 400)], " \t\r\n\\"), []byte("n"))
+	for _, header := range []string{"Proc-Type:", "Version:", "Comment:", "DEK-Info:"} {
+		if bytes.HasPrefix(t, []byte(header)) {
+			return true
+		}
+	}
+	n := 0
+	for _, c := range t {
+		if byteClass[c]&cBase64 != 0 {
+			if n++; n >= 24 {
+				return true
+			}
+		} else if !blank(c) && c != '\\' {
+			return false
+		}
+	}
+	return false
 }
 
 // lively says that t is as mixed as secrets are, and no example.

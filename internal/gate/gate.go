@@ -108,7 +108,7 @@ func (g *Gate) Call(ctx context.Context, r call.Request) call.Reply {
 	if no := p.asAdmitted(ctx); no != nil {
 		return p.turnBack(ctx, no)
 	}
-	if err := tool.Schema.Validate(r.Arguments); err != nil {
+	if err := tool.Schema.Validate(r.Arguments, tool.Provider.Profile.NullIsAbsent); err != nil {
 		return p.refuseSaying(ctx, call.CodeInvalidArguments, "the arguments do not satisfy the input schema", err.Error())
 	}
 

@@ -61,7 +61,6 @@ type fixture struct {
 	*wire
 	gate  *gate.Gate
 	store store.Store
-	dir   string
 	prov  *provider.Provider
 
 	options gate.Options
@@ -437,7 +436,6 @@ func TestR3_5_OutcomeOfACallerThatHasGone(t *testing.T) {
 func TestR3_5_Recover(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
-	f := newFixture(t, s, false)
 	err := s.Update(t.Context(), func(tx store.Tx) error {
 		return errors.Join(tx.Append(ledger.Entry{Time: time.Now(), Kind: ledger.KindCallIntent, CallID: "left", Principal: "alice"}),
 			tx.OpenIntent(ledger.Intent{CallID: "left", Started: time.Now(), Principal: "alice", Tool: "aur.mcp.p.write"}))
@@ -448,7 +446,7 @@ func TestR3_5_Recover(t *testing.T) {
 	_ = s.Close()
 	s = open(t, dir)
 	defer s.Close()
-	f = newFixture(t, s, false)
+	f := newFixture(t, s, false)
 	for _, want := range []int{1, 0} {
 		if n, err := f.gate.Recover(t.Context()); n != want || err != nil {
 			t.Errorf("closed %d, %v; want %d", n, err, want)

@@ -168,5 +168,5 @@ func (sizes) EstimateCallCost(_, overload string, target *cost.AstNode, _ []cost
 	if overload != overloadWithin || target == nil {
 		return nil
 	}
-	return &cost.CallEstimate{CostEstimate: cost.CostEstimate{Min: 1, Max: 1 + maxText/10}}
+	return &cost.CallEstimate{CostEstimate: cost.Estimate{Min: 1, Max: 1 + maxText/10}}
 }

@@ -101,6 +101,9 @@ type Profile struct {
 	// and any kind that a later revision adds.
 	Content []string
 
+	// NullIsAbsent checks an optional argument that is null as if it had been left out. It is sent as it came.
+	NullIsAbsent bool
+
 	// RelaxedLedger lets READ_ONLY calls go out before their intent is on disk.
 	RelaxedLedger bool
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -98,9 +99,9 @@ func orNone(s string) string {
 	return fmt.Sprintf("%q", s)
 }
 
-// Validate says why arguments, a strictly parsed JSON object or nil, do not satisfy the schema. The error may quote the
-// arguments: it is for the caller alone.
-func (s *Schema) Validate(arguments []byte) error {
+// Validate says why arguments, a strictly parsed JSON object or nil, do not satisfy the schema. With nullIsAbsent, what is
+// null at the top may also be left out. The error may quote the arguments: it is for the caller alone.
+func (s *Schema) Validate(arguments []byte, nullIsAbsent bool) error {
 	if len(arguments) == 0 {
 		arguments = []byte("{}")
 	}
@@ -120,6 +121,15 @@ func (s *Schema) Validate(arguments []byte) error {
 	m, ok := v.(map[string]any)
 	if !ok {
 		return errNotObject
+	}
+	err = s.resolved.Validate(m)
+	if err == nil || !nullIsAbsent {
+		return err
+	}
+	before := len(m)
+	maps.DeleteFunc(m, func(_ string, v any) bool { return v == nil })
+	if len(m) == before {
+		return err
 	}
 	return s.resolved.Validate(m)
 }

@@ -64,10 +64,10 @@ func TestS016_SchemaBombsAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	deep := strings.Repeat(`{"x":`, 60) + `{}` + strings.Repeat(`}`, 60)
-	if err := s.Validate([]byte(deep)); err == nil || !strings.Contains(err.Error(), "levels deep") {
+	if err := s.Validate([]byte(deep), false); err == nil || !strings.Contains(err.Error(), "levels deep") {
 		t.Errorf("a doubling recursion was followed 60 levels down: %v", err)
 	}
-	if err := s.Validate([]byte(`{"x":{"x":{}}}`)); err != nil {
+	if err := s.Validate([]byte(`{"x":{"x":{}}}`), false); err != nil {
 		t.Errorf("two levels: %v", err)
 	}
 }
@@ -90,16 +90,24 @@ func TestR6_8_Validate(t *testing.T) {
 		`[]`:                     false,
 		`{"n":1}{}`:              false,
 	} {
-		if err := s.Validate([]byte(args)); (err == nil) != ok {
+		if err := s.Validate([]byte(args), false); (err == nil) != ok {
 			t.Errorf("%s: %v, want valid = %v", args, err, ok)
 		}
+	}
+	for args, ok := range map[string]bool{`{"n":1,"s":null}`: true, `{"n":null}`: false, `{"n":1,"x":null}`: true, `{"n":1,"s":1}`: false} {
+		if err := s.Validate([]byte(args), true); (err == nil) != ok {
+			t.Errorf("null is absent, %s: %v, want valid = %v", args, err, ok)
+		}
+	}
+	if err := s.Validate([]byte(`{"n":1,"s":null}`), false); err == nil {
+		t.Error("null was taken for a string")
 	}
 	open, err := CompileSchema([]byte(`{"type":"object"}`))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for args, ok := range map[string]bool{``: true, `{}`: true, ` {"a":[1]}`: true, `[]`: false} {
-		if err := open.Validate([]byte(args)); (err == nil) != ok {
+		if err := open.Validate([]byte(args), false); (err == nil) != ok {
 			t.Errorf("open schema, %q: %v", args, err)
 		}
 	}
@@ -116,7 +124,7 @@ func FuzzCompileSchema(f *testing.F) {
 		if err != nil || !json.Valid(args) {
 			return
 		}
-		_ = s.Validate(args)
+		_ = s.Validate(args, false)
 	})
 }
 
@@ -196,7 +204,7 @@ func BenchmarkValidate(b *testing.B) {
 		b.Run(strconv.Itoa(n), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if err := s.Validate(args); err != nil {
+				if err := s.Validate(args, false); err != nil {
 					b.Fatal(err)
 				}
 			}

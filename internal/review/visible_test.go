@@ -12,7 +12,7 @@ func TestA11_Visible(t *testing.T) {
 	for in, want := range map[string]string{
 		"":                             "",
 		"plain text, 1 + 1":            "plain text, 1 + 1",
-		"größe 日本 🙂":                    "größe 日本 🙂",
+		"größe 日本 🙂":                   "größe 日本 🙂",
 		`C:\temp`:                      `C:\\temp`,
 		"a\nb\tc\r":                    `a\nb\tc\r`,
 		"\x1b[2Jgone":                  `\u{001B}[2Jgone`,

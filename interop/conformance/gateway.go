@@ -44,6 +44,7 @@ url         = ` + mcpraw.Quote(url) + `
 trust_tier  = "CONTROLLED_LOCAL"
 protocol    = ` + mcpraw.Quote(protocol) + `
 interaction = "forward"
+null_arguments = "absent"
 allowed_tools = [
 ` + allowed.String() + `]
 [provider.suite.policy]

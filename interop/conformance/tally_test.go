@@ -36,11 +36,15 @@ func TestScenariosThatSayNothingAreFound(t *testing.T) {
 	if err != nil || len(all) != 4 {
 		t.Fatalf("%v, %v", all, err)
 	}
-	if err := all.vacuous("server", expected, list, false); err == nil || err.Error() != "ping says nothing: no check succeeded" {
+	if err := all.check("server", expected, list); err == nil || err.Error() != "ping says nothing: no check succeeded" {
 		t.Errorf("got %v", err)
 	}
-	if err := all.vacuous("client", expected, list, false); err == nil || !strings.Contains(err.Error(), "caching") {
+	if err := all.check("client", expected, list); err == nil || !strings.Contains(err.Error(), "caching") {
 		t.Errorf("on the other side: %v", err)
+	}
+	stale := write(t, filepath.Join(dir, "stale.yml"), "server:\n  - server-initialize # passes\n  - caching # fails\n  - ping # fails\n")
+	if err := all.check("server", stale, list); err == nil || err.Error() != "server-initialize passes now: take its line out of stale.yml" {
+		t.Errorf("an entry that is not needed: %v", err)
 	}
 	if _, err := reasons(write(t, filepath.Join(dir, "bad.txt"), "tasks\n")); err == nil {
 		t.Error("an entry without a reason was taken")

@@ -186,8 +186,8 @@ func (e *Endpoint) prepare(req *request) (*toolCall, answer, bool) {
 		e.refused("unknown_tool", req.principal.ID, quoted(p.Name))
 		return nil, failure(0, codeInvalidParams, "Unknown tool: "+quoted(p.Name)), false
 	}
-	if req.header != nil && len(tool.Descriptor.Headers) > 0 {
-		if err := content.CheckMirrored(req.header, tool.Descriptor.Headers, p.Arguments); err != nil {
+	if req.header != nil && len(tool.mirrored) > 0 {
+		if err := content.CheckMirrored(req.header, tool.mirrored, p.Arguments); err != nil {
 			return nil, e.mismatch(req, err.Error()), false
 		}
 	}

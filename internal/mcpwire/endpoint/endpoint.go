@@ -23,6 +23,8 @@ type Caller interface {
 type Tool struct {
 	Name       string // towards clients (R10.7)
 	Descriptor *call.Descriptor
+
+	mirrored []call.ParamHeader // the arguments that clients mirror into headers, as the listing tells them to
 }
 
 // Export is an explicit set of tools (R10.3) at one path (R10.8).

@@ -113,6 +113,8 @@ func render(meta []byte, tools []Tool) (*listing, error) {
 		if _, taken := l.tools[t.Name]; taken {
 			return nil, fmt.Errorf("two tools would be called %q by clients", t.Name)
 		}
+		// An annotation that breaks the rules is none: clients leave such a tool out (S-042).
+		t.mirrored, _ = content.ParamHeaders(t.Descriptor.InputSchema)
 		l.tools[t.Name] = t
 		_, _ = sum.Write(def) // never fails
 		if len(body) > 0 && len(body)+len(def) > maxPageBytes {

@@ -48,11 +48,6 @@ func tool(name, definition string) Tool {
 	d := &call.Descriptor{ID: call.NewToolID("files", name), Package: "files", RawName: name, Name: name, Definition: []byte(definition)}
 	if schema := content.Member(d.Definition, "inputSchema"); schema != nil {
 		d.InputSchema = schema
-		headers, err := content.ParamHeaders(schema)
-		if err != nil {
-			panic(err)
-		}
-		d.Headers = headers
 	}
 	return Tool{Name: name, Descriptor: d}
 }

@@ -36,7 +36,8 @@ func (e *Endpoint) newLegacy(x *export) *legacy {
 	l.server = mcp.NewServer(&mcp.Implementation{Name: e.o.ServerName, Version: e.o.ServerVersion}, &mcp.ServerOptions{
 		Instructions: x.Instructions,
 		// The SDK logs values that clients sent. What is worth an operator's while is logged here.
-		Logger:                    slog.New(slog.DiscardHandler),
+		Logger: slog.New(slog.DiscardHandler),
+		//lint:ignore SA1019 clients of the older revisions ask for log messages, and are to have them
 		Capabilities:              &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{ListChanged: true}, Logging: &mcp.LoggingCapabilities{}},
 		SupportedProtocolVersions: legacyRevisions,
 	})
@@ -83,6 +84,7 @@ func (l *legacy) receive(next mcp.MethodHandler) mcp.MethodHandler {
 		case methodInitialize:
 			ss, ok := in.GetSession().(*mcp.ServerSession)
 			if extra := in.GetExtra(); ok && extra != nil {
+				//lint:ignore SA1008 the key is spelled as no client's header can be
 				if owner := extra.Header[edgePrincipal]; len(owner) == 1 {
 					if err := l.sessions.bind(ss, owner[0]); err != nil {
 						return nil, &jsonrpc.Error{Code: codeInternal, Message: err.Error()}

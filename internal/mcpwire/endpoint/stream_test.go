@@ -89,8 +89,10 @@ func TestStreamsOpenEarlyAndKeepAlive(t *testing.T) {
 		r := f.open(t.Context(), "POST", resp.body, resp.edits...) // returns with the headers: the call still runs
 		defer r.Body.Close()
 		e := eventsOf(t, r)
-		if !e.comment() || !e.comment() {
-			t.Error("no comments")
+		for range 2 {
+			if !e.comment() {
+				t.Error("no comment")
+			}
 		}
 		streams = append(streams, e)
 	}
@@ -266,8 +268,10 @@ func TestR10_3_LegacyListChanged(t *testing.T) {
 	resp := f.open(t.Context(), "GET", "", session...)
 	defer resp.Body.Close()
 	e := eventsOf(t, resp)
-	if !e.comment() || !e.comment() {
-		t.Error("no keep-alive")
+	for range 2 {
+		if !e.comment() {
+			t.Error("no keep-alive")
+		}
 	}
 	for range 2 {
 		changed <- struct{}{}

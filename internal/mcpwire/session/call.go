@@ -29,8 +29,8 @@ type toolSet map[string][]call.ParamHeader
 func (s *Session) SetTools(tools []*call.Descriptor) {
 	set := make(toolSet, len(tools))
 	for _, t := range tools {
-		headers := t.Headers
-		if headers == nil && s.http != nil && s.agreed().Modern {
+		var headers []call.ParamHeader
+		if s.http != nil && s.agreed().Modern {
 			var err error
 			if headers, err = content.ParamHeaders(t.InputSchema); err != nil {
 				continue // it was left out of the listing, and is not callable round the back (R1.7)

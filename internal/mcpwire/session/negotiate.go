@@ -33,6 +33,7 @@ type verdict struct {
 	modern []byte // the DiscoverResult; nil: it is not modern, or refused
 	offer  string // the legacy revision to offer by initialize; "" : do not
 	silent bool   // no answer within the time of a probe
+	again  bool   // it refused the revision and named it as one that it supports
 	err    error  // neither
 }
 
@@ -48,6 +49,13 @@ func (s *Session) negotiate(ctx context.Context) error {
 			Advice: "use auto, " + strings.Join(allRevisions(), ", ")}
 	}
 	v := s.probe(ctx)
+	if v.again {
+		// The specification has a client retry with a revision that the server names, and this one names the one that was
+		// asked for. Asking has no effect, so it is asked once more.
+		if v = s.discover(ctx); v.again {
+			v.err = s.noCommon(modernRevisions, "the server refuses the revision that it says it supports")
+		}
+	}
 	switch {
 	case v.err != nil:
 		return v.err
@@ -156,6 +164,9 @@ func (s *Session) judgeError(e *call.ProviderError) verdict {
 			Advice: "report this to the server's author"}}
 	}
 	theirs, _ := revisionList(content.Member(e.Data, "supported"))
+	if slices.Contains(theirs, modernRevisions[0]) {
+		return verdict{again: true}
+	}
 	return s.chooseLegacy(theirs, "the server does not support the revision that was offered")
 }
 

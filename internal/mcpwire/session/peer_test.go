@@ -165,6 +165,12 @@ func (p *peer) discover(id []byte) {
 		p.result(id, `"capabilities":{}`)
 	case "32022-legacy":
 		p.fail(id, -32022, `{"supported":["2025-11-25"],"requested":"2026-07-28"}`)
+	case "32022-once", "32022-always":
+		if p.asked > 1 && v == "32022-once" {
+			p.result(id, modern)
+		} else {
+			p.fail(id, -32022, `{"supported":["2026-07-28"],"requested":"2026-07-28"}`)
+		}
 	case "32022-future":
 		p.fail(id, -32022, `{"supported":["2031-01-01"],"requested":"2026-07-28"}`)
 	case "silent":

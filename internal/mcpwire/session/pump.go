@@ -14,8 +14,8 @@ import (
 )
 
 // pump hands a call's progress and log messages to its caller. A slow caller must not hold up the connection, and a fast
-// server must not flood the caller, so progress between two deliveries is one, the latest (S-060), and log messages wait
-// in a bounded queue.
+// server must not flood the caller: progress between two deliveries is a few at the most, the latest among them (S-060), and
+// log messages wait in a bounded queue.
 type pump struct {
 	token      string
 	onProgress func(call.Progress)
@@ -27,14 +27,15 @@ type pump struct {
 	mu      sync.Mutex // guards what follows
 	ended   bool
 	last    []byte // the highest progress so far
-	latest  *call.Progress
+	waiting []call.Progress
 	logs    []call.LogMessage
 	dropped int
 }
 
 const (
-	pumpPace = 10 * time.Millisecond // between two deliveries
-	pumpLogs = 256                   // log messages that wait; what is beyond is dropped
+	pumpPace     = 10 * time.Millisecond // between two deliveries
+	pumpProgress = 16                    // progress that waits; what is beyond takes the place of the last
+	pumpLogs     = 256                   // log messages that wait; what is beyond is dropped
 )
 
 func newPump(token string, c *Call) *pump {
@@ -68,14 +69,14 @@ func (p *pump) run() {
 
 func (p *pump) deliver() {
 	p.mu.Lock()
-	latest, logs := p.latest, p.logs
-	p.latest, p.logs = nil, nil
+	progress, logs := p.waiting, p.logs
+	p.waiting, p.logs = nil, nil
 	p.mu.Unlock()
 	for _, m := range logs {
 		p.onLog(m)
 	}
-	if latest != nil {
-		p.onProgress(*latest)
+	for _, pr := range progress {
+		p.onProgress(pr)
 	}
 }
 
@@ -120,7 +121,10 @@ func (p *pump) progress(params []byte) bool {
 		return false
 	}
 	p.last = pr.Progress
-	p.latest = &pr
+	if len(p.waiting) == pumpProgress {
+		p.waiting = p.waiting[:pumpProgress-1]
+	}
+	p.waiting = append(p.waiting, pr)
 	p.signal()
 	return true
 }

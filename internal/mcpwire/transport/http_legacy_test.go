@@ -82,7 +82,7 @@ func TestR1_8_ModernHasNoSession(t *testing.T) {
 }
 
 func TestHTTP_NotifyRefused(t *testing.T) {
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", 403) }))
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusForbidden) }))
 	defer srv.Close()
 	err := newCarrier(t, HTTPOptions{URL: srv.URL}).Notify(testContext(t), "notifications/x", []byte("{}"), nil)
 	if f := wantFault(t, err); f.Code != call.CodeProviderRefused || f.HTTPStatus != 403 {

@@ -23,6 +23,8 @@ import (
 )
 
 // do places one request and says what is known of it.
+//
+//lint:ignore ST1008 the delivery is what is known of an error, and reads best after it
 func do(ctx context.Context, c *StdioCarrier, id, method, params string) (Response, error, call.Delivery) {
 	r := &Request{ID: id, Method: method, Delivery: new(Delivery)}
 	if params != "" {
