@@ -55,7 +55,7 @@ command       = %q
 args          = [%s]
 env           = { %s = "example-server" }
 trust_tier    = "CONTROLLED_LOCAL"
-allowed_tools = ["echo", "add", "fail", "refuse", "slow", "hang", "die", "kinds", "count", "write_note", "meta", "big", "drift"]
+allowed_tools = ["echo", "add", "fail", "refuse", "slow", "hang", "die", "kinds", "count", "write_note", "read_notes", "meta", "big", "drift"]
 close_seconds = 2
 [provider.ex.policy]
 available = true

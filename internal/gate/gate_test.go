@@ -27,10 +27,11 @@ import (
 
 // wire is the world beyond the gate: a connector whose one server lists tools, and an upstream that answers as told.
 type wire struct {
-	answer  func(context.Context, gate.Cleared) call.Answer
-	calls   atomic.Int64
-	changes atomic.Uint64
-	done    chan struct{}
+	answer    func(context.Context, gate.Cleared) call.Answer
+	calls     atomic.Int64
+	changes   atomic.Uint64
+	listFails atomic.Bool
+	done      chan struct{}
 }
 
 func (w *wire) Connect(context.Context, provider.Generation, provider.Profile, func(provider.Phase)) (provider.Link, error) {
@@ -39,6 +40,9 @@ func (w *wire) Connect(context.Context, provider.Generation, provider.Profile, f
 func (w *wire) Negotiated() provider.Negotiated { return provider.Negotiated{Revision: "2026-07-28"} }
 func (w *wire) List(context.Context) (provider.Listing, error) {
 	var l provider.Listing
+	if w.listFails.Load() {
+		return l, errors.New("no list")
+	}
 	for _, n := range []string{"read", "write", "ask", "gone", "pinned", "odd"} {
 		l.Tools = append(l.Tools, fmt.Appendf(nil, `{"name":%q,"inputSchema":{"type":"object","properties":{"n":{"type":"integer"}}}}`, n))
 	}

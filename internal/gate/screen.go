@@ -116,7 +116,9 @@ func (p *passage) screenReply(ctx context.Context, reply call.Reply, answer call
 		p.finding = &finding{kind: firewall.PolicyBlocked, reasons: []string{string(call.CodeInputRequired)}}
 		p.keep(evidence.Result, &firewall.Verdict{Kind: firewall.PolicyBlocked}, answer.Result)
 	case reply.Error != nil:
-		reply.Error = p.screenError(ctx, reply.Error)
+		if reply.Error = p.screenError(ctx, reply.Error); reply.Error == nil {
+			reply.Outcome.Message += " (evidence " + string(p.finding.evidence.Item.ID) + ")"
+		}
 	}
 	return reply
 }
