@@ -150,12 +150,21 @@ func (h *Host) screened(ctx context.Context, pin *admission.Pin) []firewall.Find
 	return slices.DeleteFunc(v.Findings, func(f firewall.Finding) bool { return f.Code.Info().Result == firewall.Accept })
 }
 
-// foreignNames are the tools of all providers but one.
+// foreignNames are the tools of all providers but one, without those that it has itself: two providers may be of one kind.
 func (h *Host) foreignNames(pkg string) (names []string) {
-	for _, p := range h.providers.Providers() {
-		if c := p.Catalog(); c != nil && p.Profile.Package != pkg {
+	own := map[string]bool{}
+	for _, foreign := range []bool{false, true} {
+		for _, p := range h.providers.Providers() {
+			c := p.Catalog()
+			if c == nil || (p.Profile.Package != pkg) != foreign {
+				continue
+			}
 			for _, t := range c.Tools {
-				names = append(names, t.RawName)
+				if !foreign {
+					own[t.RawName] = true
+				} else if !own[t.RawName] {
+					names = append(names, t.RawName)
+				}
 			}
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/ostiary/ostiary"
 	"github.com/ostiary/ostiary/call"
+	"github.com/ostiary/ostiary/internal/exampleserver"
 )
 
 // gateway is a running host, with the means of a caller and of an operator.
@@ -645,4 +647,155 @@ func TestR6_9_SecretInArguments(t *testing.T) {
 		}
 	}
 	must(t, g.records(), "!"+aSecret, `"code":"blocked_arguments"`, `"evidence":"`+held[0].ID)
+}
+
+// otherWords says of a server what its handler does not: every answer has old replaced by new.
+type otherWords struct {
+	http.ResponseWriter
+	old, new string
+}
+
+func (w otherWords) Write(b []byte) (int, error) {
+	_, err := w.ResponseWriter.Write(bytes.ReplaceAll(b, []byte(w.old), []byte(w.new)))
+	return len(b), err
+}
+
+func (w otherWords) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+func (w otherWords) Flush()                      { _ = http.NewResponseController(w.ResponseWriter).Flush() }
+
+// R6.6: the five rules, at a gateway that starts again after each change of its server: a new provider waits as a whole, a
+// new tool waits alone, a changed tool is in quarantine alone, a removed tool is gone and comes back as it was, and changed
+// instructions put the whole provider into quarantine.
+func TestR6_6_TheFiveRules(t *testing.T) {
+	normal := exampleserver.Options{}
+	more, drifted := exampleserver.Options{Tools: 1}, exampleserver.Options{Drifted: []string{"count"}}
+	var up atomic.Pointer[http.Handler]
+	serve := func(o exampleserver.Options, old, new string) {
+		h := exampleserver.Handler(o)
+		f := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if old != "" {
+				w = otherWords{w, old, new}
+			}
+			h.ServeHTTP(w, r)
+		}))
+		up.Store(&f)
+	}
+	serve(normal, "", "")
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*up.Load()).ServeHTTP(w, r) }))
+	t.Cleanup(web.Close)
+	g := startGateway(t, fmt.Sprintf(`
+[provider.web]
+transport     = "http"
+url           = "%s/mcp"
+trust_tier    = "USER_ADDED_REVIEWED"
+allowed_tools = ["echo", "count", "extra_00001"]
+[provider.web.policy]
+available = true
+approval  = "never"
+`, web.URL))
+	try := func(tool string) call.Code {
+		t.Helper()
+		r, err := g.Call(t.Context(), ostiary.CallRequest{Tool: "aur.mcp.web." + tool, Arguments: ostiary.JSON(`{}`)})
+		if errors.Is(err, ostiary.ErrAmbiguous) {
+			return call.CodeToolNotAllowed
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Outcome.Code != "" && r.Outcome.Delivery != call.NotSent {
+			t.Errorf("%s was refused after it was sent: %+v", tool, r.Outcome)
+		}
+		return r.Outcome.Code
+	}
+	check := func(when string, echo, count, extra call.Code) {
+		t.Helper()
+		for tool, want := range map[string]call.Code{"echo": echo, "count": count, "extra_00001": extra} {
+			if got := try(tool); got != want {
+				t.Errorf("%s: %s is %q, want %q", when, tool, got, want)
+			}
+		}
+	}
+	const none, down, drift = call.CodeToolNotAllowed, call.CodeProviderUnavailable, call.CodeSchemaDrift
+	check("a new provider", down, down, none)
+	if _, err := g.Admit(t.Context(), ostiary.AdmissionDecision{Provider: "web", All: true}); err != nil {
+		t.Fatal(err)
+	}
+	check("admitted", "", "", none)
+
+	serve(more, "", "")
+	g.restart()
+	check("a new tool", "", "", none)
+
+	serve(drifted, "", "")
+	g.restart()
+	check("a changed tool", "", drift, none)
+	serve(normal, "", "")
+	g.restart()
+	if _, err := g.Release(t.Context(), "web", "count", "it is as it was"); err != nil {
+		t.Fatal(err)
+	}
+	check("a change that was taken back and released", "", "", none)
+
+	serve(normal, `"name":"count"`, `"name":"other"`)
+	g.restart()
+	check("a removed tool", "", none, none)
+	serve(normal, "", "")
+	g.restart()
+	check("a tool that came back as it was", "", "", none)
+
+	serve(normal, "A server to try things with.", "A server to do things with.")
+	g.restart()
+	check("changed instructions", down, down, none)
+	all, err := g.Admissions(t.Context(), "web")
+	if err != nil || len(all) == 0 || all[0].Tool != "" || all[0].Standing != "changed" || !strings.Contains(all[0].Side, "[-try-]") {
+		t.Fatalf("the operator is shown %+v, %v", all, err)
+	}
+	if _, err := g.Admit(t.Context(), ostiary.AdmissionDecision{Provider: "web", Tools: map[string]string{"": all[0].Digest}, Refuse: true}); err != nil {
+		t.Fatal(err)
+	}
+	check("refused instructions", down, down, none)
+	if _, err := g.Admit(t.Context(), ostiary.AdmissionDecision{Provider: "web", Tools: map[string]string{"": all[0].Digest}}); err != nil {
+		t.Fatal(err)
+	}
+	check("admitted instructions", "", "", none)
+}
+
+// What was admitted can be looked at and decided on without a gateway: the data directory is enough.
+func TestOffline(t *testing.T) {
+	g := startGateway(t, withNotes("quarantine"))
+	must(t, g.ask("write_note", `{"text":"the key is `+aSecret+`"}`), `"status":"succeeded"`)
+	must(t, g.ask("read_notes", `{}`), `"code":"withheld"`)
+	g.stop()
+	o := g.options()
+	o.Offline = true
+	h, err := ostiary.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	defer h.Stop(context.Background())
+	held, err := h.Evidence(t.Context(), ostiary.EvidenceFilter{})
+	if err != nil || len(held) != 1 {
+		t.Fatalf("held: %+v, %v", held, err)
+	}
+	if _, err := h.DecideEvidence(t.Context(), held[0].ID, "reject", ""); err != nil {
+		t.Error(err)
+	}
+	all, err := h.Admissions(t.Context(), "")
+	if err != nil || len(all) == 0 {
+		t.Fatalf("%+v, %v", all, err)
+	}
+	for _, a := range all {
+		if a.Standing != "admitted" || a.Decider != "first_use" {
+			t.Errorf("%+v", a)
+		}
+	}
+	if _, err := h.Lock(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if s, err := h.Status(t.Context()); err != nil || !s.Ready {
+		t.Errorf("%+v, %v", s, err)
+	}
 }

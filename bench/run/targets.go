@@ -100,7 +100,7 @@ var working = []string{"echo", "blob", "slow"}
 func (o *options) ostiaryTarget(name string, port int, naming string, providers ...provider) target {
 	dir := filepath.Join(o.dir, fmt.Sprintf("%s-%d", name, port))
 	var b strings.Builder
-	fmt.Fprintf(&b, "[server]\nlisten = %q\ntoken_env = \"OSTIARY_TOKEN\"\nmax_body_bytes = 67108864\n\n", address(port))
+	fmt.Fprintf(&b, "[server]\nlisten = %q\ntoken_env = \"OSTIARY_TOKEN\"\nmax_body_bytes = 67108864\n\n[budget.principal]\ncalls = 0\nidentical = 0\n[budget.session]\ncalls = 0\nidentical = 0\n", address(port))
 	var exported []string
 	for _, p := range providers {
 		fmt.Fprintf(&b, "[provider.%s]\ntrust_tier = \"CONTROLLED_LOCAL\"\nledger = %q\n", p.name, p.ledger)
