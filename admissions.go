@@ -43,7 +43,13 @@ func (h *Host) admitOffers(ctx context.Context) error {
 	if err := h.checkLock(); err != nil {
 		return err
 	}
-	return h.reloadLocked(ctx)
+	if err := h.reloadLocked(ctx); err != nil {
+		return err
+	}
+	for _, w := range h.waiting() {
+		h.log.Warn(w)
+	}
+	return nil
 }
 
 func descriptorsOf(c *provider.Catalog) []*call.Descriptor {
@@ -273,6 +279,25 @@ func (h *Host) drifted(pkg, rawName string) bool {
 		}
 	}
 	return false
+}
+
+// waiting says of which providers tools cannot be used until somebody has looked.
+func (h *Host) waiting() (out []string) {
+	for _, p := range h.providers.Providers() {
+		c, n := p.Catalog(), 0
+		if c == nil {
+			continue
+		}
+		for _, t := range c.Tools {
+			if h.admitted.book.Check(t.Descriptor) != nil {
+				n++
+			}
+		}
+		if n > 0 {
+			out = append(out, fmt.Sprintf("provider %s: %d of %d tools wait for somebody to look at them (ostiary admit %s)", p.Profile.Package, n, len(c.Tools), p.Profile.Package))
+		}
+	}
+	return out
 }
 
 // checkLock holds what is offered against the lock.

@@ -17,6 +17,7 @@ import (
 	"github.com/ostiary/ostiary"
 	"github.com/ostiary/ostiary/call"
 	"github.com/ostiary/ostiary/internal/exampleserver"
+	"github.com/ostiary/ostiary/internal/vault"
 )
 
 // gateway is a running host, with the means of a caller and of an operator.
@@ -758,6 +759,100 @@ approval  = "never"
 		t.Fatal(err)
 	}
 	check("admitted instructions", "", "", none)
+}
+
+// R8.6, R7.4: what has run out of time is swept: requests and grants end on record, held results are purged.
+func TestR8_6_Sweep(t *testing.T) {
+	g := startGateway(t, withNotes("quarantine")+"[rule.fail]\neffect = \"ask\"\ntools = [\"aur.mcp.ex.fail\"]\n[approval]\nhold_seconds = 0\n")
+	g.stop()
+	var late atomic.Int64
+	o := g.options()
+	o.Now = func() time.Time { return time.Now().Add(time.Duration(late.Load())) }
+	h, err := ostiary.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	g.Host, g.stop = h, func() {}
+	defer h.Stop(context.Background())
+	must(t, g.ask("write_note", `{"text":"the key is `+aSecret+`"}`), `"status":"succeeded"`)
+	must(t, g.ask("read_notes", `{}`), `"code":"withheld"`)
+	must(t, g.ask("fail", `{}`), `"code":"approval_pending"`)
+	request := g.wait()
+	late.Store(int64(1000 * 24 * time.Hour))
+	if err := g.SweepNow(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	held, err := g.Evidence(t.Context(), ostiary.EvidenceFilter{})
+	if err != nil || len(held) != 1 || held[0].State != "PURGED" || held[0].Excerpt != "" || held[0].SHA256 == "" {
+		t.Errorf("held: %+v, %v", held, err)
+	}
+	if got, err := g.Approval(t.Context(), request.ID); err != nil || got.State != "EXPIRED" {
+		t.Errorf("asked: %+v, %v", got, err)
+	}
+	must(t, g.records(), `"state":"PURGED"`, `"state":"EXPIRED"`)
+}
+
+// R12.3, F-11: a credential comes out of the vault when it is needed. Without the vault's key this provider alone is down,
+// and says why.
+func TestF11_CredentialFromTheVault(t *testing.T) {
+	const token = "a-token-that-is-kept-in-the-vault"
+	web := httptest.NewServer(exampleserver.Handler(exampleserver.Options{Bearer: token}))
+	t.Cleanup(web.Close)
+	g := startGateway(t, fmt.Sprintf(`
+[provider.web]
+transport     = "http"
+url           = "%s/mcp"
+credential    = "web-token"
+required      = false
+trust_tier    = "CONTROLLED_LOCAL"
+allowed_tools = ["echo"]
+[provider.web.policy]
+available = true
+approval  = "never"
+`, web.URL))
+	try := func(tool string) call.Code {
+		t.Helper()
+		r, err := g.Call(t.Context(), ostiary.CallRequest{Tool: tool, Arguments: ostiary.JSON(`{}`)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.Outcome.Code
+	}
+	if got := try("aur.mcp.ex.echo"); got != "" {
+		t.Errorf("another provider: %q", got)
+	}
+	g.stop()
+	v, err := vault.Open(vault.Options{Dir: filepath.Join(g.dir, "data"), Keys: []vault.Place{vault.InFile}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := v.Set(t.Context(), "web-token", vault.NewSecret(token)); err != nil {
+		t.Fatal(err)
+	}
+	g.start()
+	if got := try("aur.mcp.web.echo"); got != "" {
+		t.Errorf("with the credential: %q", got)
+	}
+	g.stop()
+	if err := os.Rename(filepath.Join(g.dir, "data", "vault.key"), filepath.Join(g.dir, "vault.key")); err != nil {
+		t.Fatal(err)
+	}
+	g.start()
+	status, err := g.Status(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range status.Providers {
+		if p.Package == "web" && (p.Available || p.Reason == nil || !strings.Contains(p.Reason.Text, "vault is locked")) {
+			t.Errorf("without the key: %+v %+v", p.State, p.Reason)
+		}
+	}
+	if got := try("aur.mcp.ex.echo"); got != "" {
+		t.Errorf("another provider, without the key: %q", got)
+	}
 }
 
 // What was admitted can be looked at and decided on without a gateway: the data directory is enough.

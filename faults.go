@@ -41,6 +41,7 @@ var faults = []struct {
 	{FaultDamaged, evidence.ErrDamaged},
 	{FaultNotEntitled, approval.ErrNotEntitled},
 	{FaultInvalid, approval.ErrNoSession},
+	{FaultInvalid, approval.ErrExact},
 	{FaultInvalid, approval.ErrScope},
 	{FaultInvalid, ErrInvalidDecision},
 	{FaultDecided, approval.ErrDecided},

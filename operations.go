@@ -136,6 +136,7 @@ func (h *Host) Status(context.Context) (Status, error) {
 	for _, w := range h.o.Config.Warnings {
 		s.Warnings = append(s.Warnings, w.Error())
 	}
+	s.Warnings = append(s.Warnings, h.waiting()...)
 	return s, nil
 }
 
