@@ -78,7 +78,7 @@ var tooling = []string{"bench", "interop"}
 
 // denied are standard packages that only the named packages may import. S-015: what reads schemas has no way to fetch one.
 var denied = map[string][]string{
-	"net/http": {"", "internal/adminapi", "internal/cli", "internal/exampleserver", "internal/httpd", "internal/identity", "internal/mcpwire/content",
+	"net/http": {"", "internal/adminapi", "internal/cli", "internal/config", "internal/exampleserver", "internal/httpd", "internal/identity", "internal/mcpwire/content",
 		"internal/mcpwire/endpoint", "internal/mcpwire/session", "internal/mcpwire/transport"},
 	"os/exec":      {"internal/mcpwire/transport", "internal/cli"},
 	"database/sql": {"internal/store/sqlstore"},
