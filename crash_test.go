@@ -72,13 +72,13 @@ func check(err error) {
 // were open are unknown (I2), what a caller was told is on record, the chain verifies (I7), and no process is left (I8).
 func TestF01_KillBetweenTheSteps(t *testing.T) {
 	if testing.Short() {
-		t.Skip("100 crashes take a while")
+		t.Skip("many crashes take a while")
 	}
 	dir := t.TempDir()
 	counter := filepath.Join(dir, "ran")
 	writeConfig(t, dir, "", "-counter", counter)
 	interrupted, seen := 0, map[string]bool{}
-	for i := range 100 {
+	for i := range crashes {
 		step := []string{"intent", "answer", "verdict", "outcome"}[i%4]
 		_ = os.Remove(filepath.Join(dir, "acked"))
 		var stderr bytes.Buffer

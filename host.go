@@ -64,7 +64,7 @@ func New(o Options) (*Host, error) {
 	}
 	h := &Host{o: o, log: o.Logger, pid: os.Getpid(), since: o.Now(), registry: new(provider.Registry), state: "not started"}
 	h.policy = o.Config.Policy
-	h.upstreams = mcpwire.New(mcpwire.Options{Logger: o.Logger.With("component", "mcpwire"), ClientName: "ostiary", ClientVersion: Version, Now: o.Now, LookupEnv: o.LookupEnv})
+	h.upstreams = mcpwire.New(mcpwire.Options{Logger: o.Logger, ClientName: "ostiary", ClientVersion: Version, Now: o.Now, LookupEnv: o.LookupEnv})
 	profiles, err := h.profiles()
 	if err != nil {
 		return nil, err
@@ -147,8 +147,22 @@ func (h *Host) Start(ctx context.Context) (err error) {
 	if err := h.openEndpoint(guard); err != nil {
 		return err
 	}
+	h.push(h.drain) // the first thing to be undone: calls in work end before their providers do
 	h.setState("")
 	return nil
+}
+
+// drain takes no new calls and lets those in work end, within the configured bound.
+func (h *Host) drain(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, h.o.Config.Server.Drain)
+	defer cancel()
+	h.mu.Lock()
+	s := h.httpd
+	h.mu.Unlock()
+	if s != nil {
+		s.Drain()
+	}
+	return h.endpoint.Load().Close(ctx)
 }
 
 // Stop refuses new calls, lets open ones end within the configured bound, and undoes what Start did in reverse order. It
@@ -248,7 +262,7 @@ func (h *Host) listen(ctx context.Context, guard *identity.Guard) error {
 		}
 	}
 	s, err := httpd.New(httpd.Options{Listen: c.Server.Listen, Mount: mount, Ready: h.Ready, Guard: guard, Perimeter: perimeter,
-		Logger: h.log.With("component", "httpd"), Now: h.o.Now})
+		Logger: h.log, Now: h.o.Now})
 	if err != nil {
 		return err
 	}
@@ -259,14 +273,12 @@ func (h *Host) listen(ctx context.Context, guard *identity.Guard) error {
 	h.httpd = s
 	h.mu.Unlock()
 	h.push(func(ctx context.Context) error {
-		s.Drain()
-		ctx, cancel := context.WithTimeout(ctx, c.Server.Drain)
+		ctx, cancel := context.WithTimeout(ctx, listenerCloses)
 		defer cancel()
-		var errs []error
-		if e := h.endpoint.Load(); e != nil {
-			errs = append(errs, e.Close(ctx))
-		}
-		return errors.Join(append(errs, s.Stop(ctx))...)
+		return s.Stop(ctx)
 	})
 	return nil
 }
+
+// listenerCloses bounds the end of the listener, when no call is in work any more.
+const listenerCloses = 5 * time.Second

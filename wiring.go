@@ -91,9 +91,6 @@ func (h *Host) openEndpoint(guard *identity.Guard) error {
 		return err
 	}
 	h.endpoint.Store(ep)
-	if h.httpd == nil { // else the listener closes it, before it cuts connections
-		h.push(ep.Close)
-	}
 	h.mu.Lock()
 	h.exports, h.shown = infos, shown
 	h.mu.Unlock()

@@ -213,7 +213,7 @@ func (a *app) withHost(ctx context.Context, only []string, fn func(*ostiary.Host
 		return err
 	}
 	if err := h.Start(ctx); err != nil {
-		return startFailure(err)
+		return startFailure(ctx, err)
 	}
 	defer func() {
 		// The command may have ended because ctx did; the host still has to let go of its processes and its store.
@@ -244,11 +244,14 @@ func (a *app) withOperations(ctx context.Context, only []string, fn func(ostiary
 }
 
 // startFailure says why a host did not start: the store, a provider, or anything else.
-func startFailure(err error) error {
+func startFailure(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); errors.Is(cause, errInterrupted) || errors.Is(cause, errTerminated) {
+		return cause // it is not the provider that failed
+	}
 	start, isStart := errors.AsType[*ostiary.StartError](err)
 	switch {
 	case errors.Is(err, ostiary.ErrLocked):
-		return fail(call.ExitStore, "stop the gateway that runs on this data directory, or name another with --data", "%w", err)
+		return fail(call.ExitStore, "a gateway runs on this data directory: point clients at its URL, or give this command a directory of its own with --data", "%w", err)
 	case errors.Is(err, ostiary.ErrUnavailable):
 		return fail(call.ExitStore, "", "%w", err)
 	case isStart:

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -115,7 +116,7 @@ func (a *app) printRecord(r ostiary.LedgerRecord, asJSON bool) error {
 		}
 	}
 	if body := string(r.Body); body != "{}" {
-		parts = append(parts, cleanLine(body, 2000))
+		parts = append(parts, cleanLine(summary(r), 2000))
 	}
 	_, err := fmt.Fprintln(a.out, strings.Join(parts, "  "))
 	return err
@@ -230,8 +231,8 @@ func (a *app) printReport(r ostiary.LedgerReport, asJSON bool) error {
 	if r.OK {
 		return nil
 	}
-	return &failure{exit: call.ExitStore, code: "ledger_bad", message: fmt.Sprintf("the ledger is bad at record %d: %s: %s", r.BadSeq, r.Fault, r.Detail),
-		hint: "keep the data directory as it is; everything from that record on is in doubt"}
+	return &failure{exit: call.ExitHeld, code: "ledger_bad", message: fmt.Sprintf("the ledger is bad at record %d: %s: %s", r.BadSeq, r.Fault, r.Detail),
+		hint: "keep it as it is; everything from that record on is in doubt"}
 }
 
 func newLedgerExportCommand(a *app) *cobra.Command {
@@ -326,4 +327,36 @@ func writeWhole(path string, write func(*os.File) error) (err error) {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
 	return nil
+}
+
+// summary is what a person looks for first in a record: of a call its tool and what became of it, of anything else its body
+// as it is. --json has everything.
+func summary(r ostiary.LedgerRecord) string {
+	var b struct{ Tool, Provider, Status, Delivery, Effect, Code, State, Reason, Revision string }
+	if err := json.Unmarshal(r.Body, &b); err != nil {
+		return string(r.Body)
+	}
+	var words []string
+	add := func(name, v string) {
+		if v != "" {
+			words = append(words, strings.TrimPrefix(name+"="+v, "="))
+		}
+	}
+	switch {
+	case strings.HasPrefix(r.Kind, "call."):
+		add("", b.Tool)
+		add("", b.Status)
+		add("delivery", b.Delivery)
+		add("effect", b.Effect)
+		add("code", b.Code)
+	case strings.HasPrefix(r.Kind, "provider."):
+		add("", b.Provider)
+		add("", b.State)
+		add("reason", b.Reason)
+		add("revision", b.Revision)
+	}
+	if len(words) == 0 {
+		return string(r.Body)
+	}
+	return strings.Join(words, " ")
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ostiary/ostiary"
 	"github.com/ostiary/ostiary/call"
 )
 
@@ -86,6 +87,7 @@ only if it is allowed, approved and unchanged, says truthfully what is known of 
 		Example: `  ostiary init -- npx -y @modelcontextprotocol/server-filesystem /srv/docs
   ostiary serve
   ostiary call files.read_text_file path=/srv/docs/a.txt`,
+		Version:           ostiary.Version,
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 		DisableAutoGenTag: true,

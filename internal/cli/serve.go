@@ -41,7 +41,10 @@ func (a *app) serve(ctx context.Context) error {
 		a.warnings(c)
 	}
 	if err := h.Start(ctx); err != nil {
-		return startFailure(err)
+		if errors.Is(context.Cause(ctx), errTerminated) {
+			return nil // asked to end before it had begun
+		}
+		return startFailure(ctx, err)
 	}
 	ended := a.serveUntil(ctx, h)
 	// The drain has its own bound; closing the providers gets as much again as they may take.

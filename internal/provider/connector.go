@@ -31,7 +31,7 @@ var phaseNames = [...]string{"connect", "negotiate", "listen", "list", "validate
 
 func (p Phase) String() string { return phaseNames[min(int(p), len(phaseNames)-1)] }
 
-// StartError says why a provider did not start (R2.8).
+// StartError says why a provider did not start (R2.8). Its text leaves the advice out, for an edge to show in its own way.
 type StartError struct {
 	Provider string
 	Phase    Phase
@@ -40,11 +40,7 @@ type StartError struct {
 }
 
 func (e *StartError) Error() string {
-	s := fmt.Sprintf("start provider %s: %s: %v", e.Provider, e.Phase, e.Cause)
-	if e.Advice != "" {
-		s += " (" + e.Advice + ")"
-	}
-	return s
+	return fmt.Sprintf("start provider %s: %s: %v", e.Provider, e.Phase, e.Cause)
 }
 
 func (e *StartError) Unwrap() error { return e.Cause }

@@ -41,7 +41,7 @@ func TestR2_3_SchemaMustBeOfAnObject(t *testing.T) {
 	}
 }
 
-// S-016: schemas that double at each level are refused before anything is validated against them, whether they double in
+// F-23, S-016: schemas that double at each level are refused before anything is validated against them, whether they double in
 // place or on the way down.
 func TestS016_SchemaBombsAreRefused(t *testing.T) {
 	bomb := func(link string) string {

@@ -1,0 +1,5 @@
+//go:build !race
+
+package ostiary_test
+
+const crashes = 100
