@@ -33,8 +33,10 @@ func answer[R any](f *fake, asked ...any) (r R, err error) {
 	return r, f.err
 }
 
-func (f *fake) Status(context.Context) (ostiary.Status, error)    { return answer[ostiary.Status](f) }
-func (f *fake) Tools(context.Context) ([]ostiary.ToolInfo, error) { return answer[[]ostiary.ToolInfo](f) }
+func (f *fake) Status(context.Context) (ostiary.Status, error) { return answer[ostiary.Status](f) }
+func (f *fake) Tools(context.Context) ([]ostiary.ToolInfo, error) {
+	return answer[[]ostiary.ToolInfo](f)
+}
 func (f *fake) Call(_ context.Context, r ostiary.CallRequest) (ostiary.CallReply, error) {
 	return answer[ostiary.CallReply](f, r)
 }
@@ -136,7 +138,7 @@ func operations() map[string]reflect.Method {
 func dial(t *testing.T, f *fake) *Client {
 	t.Helper()
 	dir := t.TempDir()
-	s, err := Serve(dir, f, f, slog.New(slog.DiscardHandler))
+	s, err := Serve(dir, f, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -211,7 +213,7 @@ func TestRefusalsCross(t *testing.T) {
 // What is no request of ours is refused before anything is done.
 func TestBadRequests(t *testing.T) {
 	f := &fake{}
-	h := routes(f, f, slog.New(slog.DiscardHandler))
+	h := routes(f, slog.New(slog.DiscardHandler))
 	for name, c := range map[string]struct {
 		method, path, body string
 		want               int
@@ -228,15 +230,6 @@ func TestBadRequests(t *testing.T) {
 		if w.Code != c.want || f.asked != nil {
 			t.Errorf("%s: got %d, want %d; asked %v", name, w.Code, c.want, f.asked)
 		}
-	}
-}
-
-// A gateway that cannot review says so by having no such routes.
-func TestWithoutReview(t *testing.T) {
-	w := httptest.NewRecorder()
-	routes(&fake{}, nil, slog.New(slog.DiscardHandler)).ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/v1/admit", strings.NewReader(`{}`)))
-	if w.Code != http.StatusNotFound {
-		t.Errorf("got %d", w.Code)
 	}
 }
 

@@ -24,10 +24,7 @@ var ErrNotRunning = errors.New("no gateway is running on this data directory")
 // Client asks a running gateway. It implements [ostiary.Operations] and [ostiary.Review].
 type Client struct{ http *http.Client }
 
-var (
-	_ ostiary.Operations = (*Client)(nil)
-	_ ostiary.Review     = (*Client)(nil)
-)
+var _ Gateway = (*Client)(nil)
 
 // Dial finds the gateway that runs on a data directory. ErrNotRunning, wrapped: there is none.
 func Dial(ctx context.Context, dataDir string) (*Client, error) {
@@ -136,6 +133,9 @@ func ask[R, P any](ctx context.Context, c *Client, operation string, p P) (answe
 		return answer, fmt.Errorf("ask the gateway: %w", err)
 	}
 	resp, err := c.http.Do(req)
+	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" { // it was there when we dialled first
+		return answer, fmt.Errorf("%w: %w", ErrNotRunning, err)
+	}
 	if err != nil {
 		return answer, fmt.Errorf("ask the gateway: %w", err)
 	}

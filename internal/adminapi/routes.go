@@ -34,39 +34,36 @@ type (
 )
 
 // routes has one route an operation.
-func routes(ops ostiary.Operations, review ostiary.Review, logger *slog.Logger) http.Handler {
+func routes(gw Gateway, logger *slog.Logger) http.Handler {
 	mux := http.NewServeMux()
-	serve(mux, logger, "Status", func(ctx context.Context, _ none) (ostiary.Status, error) { return ops.Status(ctx) })
-	serve(mux, logger, "Tools", func(ctx context.Context, _ none) ([]ostiary.ToolInfo, error) { return ops.Tools(ctx) })
-	serve(mux, logger, "Call", ops.Call)
-	if review == nil {
-		return mux
-	}
+	serve(mux, logger, "Status", func(ctx context.Context, _ none) (ostiary.Status, error) { return gw.Status(ctx) })
+	serve(mux, logger, "Tools", func(ctx context.Context, _ none) ([]ostiary.ToolInfo, error) { return gw.Tools(ctx) })
+	serve(mux, logger, "Call", gw.Call)
 	serve(mux, logger, "Admissions", func(ctx context.Context, p ofProvider) ([]ostiary.Admission, error) {
-		return review.Admissions(ctx, p.Provider)
+		return gw.Admissions(ctx, p.Provider)
 	})
-	serve(mux, logger, "Admit", review.Admit)
-	serve(mux, logger, "Quarantined", func(ctx context.Context, _ none) ([]ostiary.QuarantineInfo, error) { return review.Quarantined(ctx) })
+	serve(mux, logger, "Admit", gw.Admit)
+	serve(mux, logger, "Quarantined", func(ctx context.Context, _ none) ([]ostiary.QuarantineInfo, error) { return gw.Quarantined(ctx) })
 	serve(mux, logger, "Release", func(ctx context.Context, p ofTool) (ostiary.QuarantineInfo, error) {
-		return review.Release(ctx, p.Provider, p.Tool, p.Reason)
+		return gw.Release(ctx, p.Provider, p.Tool, p.Reason)
 	})
-	serve(mux, logger, "Lock", func(ctx context.Context, _ none) ([]byte, error) { return review.Lock(ctx) })
+	serve(mux, logger, "Lock", func(ctx context.Context, _ none) ([]byte, error) { return gw.Lock(ctx) })
 
 	serve(mux, logger, "Approvals", func(ctx context.Context, p allOrWaiting) ([]ostiary.ApprovalInfo, error) {
-		return review.Approvals(ctx, p.All)
+		return gw.Approvals(ctx, p.All)
 	})
-	serve(mux, logger, "Approval", func(ctx context.Context, p ofID) (ostiary.ApprovalInfo, error) { return review.Approval(ctx, p.ID) })
-	serve(mux, logger, "Decide", review.Decide)
+	serve(mux, logger, "Approval", func(ctx context.Context, p ofID) (ostiary.ApprovalInfo, error) { return gw.Approval(ctx, p.ID) })
+	serve(mux, logger, "Decide", gw.Decide)
 
-	serve(mux, logger, "Evidence", review.Evidence)
+	serve(mux, logger, "Evidence", gw.Evidence)
 	serve(mux, logger, "EvidenceContent", func(ctx context.Context, p ofID) (ostiary.EvidenceInfo, error) {
-		return review.EvidenceContent(ctx, p.ID)
+		return gw.EvidenceContent(ctx, p.ID)
 	})
 	serve(mux, logger, "DecideEvidence", func(ctx context.Context, p onEvidence) (ostiary.EvidenceInfo, error) {
-		return review.DecideEvidence(ctx, p.ID, p.Verb, p.Reason)
+		return gw.DecideEvidence(ctx, p.ID, p.Verb, p.Reason)
 	})
 
-	serve(mux, logger, "Explain", review.Explain)
+	serve(mux, logger, "Explain", gw.Explain)
 	return mux
 }
 

@@ -20,9 +20,15 @@ type Server struct {
 	done chan struct{}
 }
 
+// Gateway is what is served: everything that an operator can ask and decide.
+type Gateway interface {
+	ostiary.Operations
+	ostiary.Review
+}
+
 // Serve answers for a gateway on the data directory's socket. The directory must be the operator's alone, as the store makes
-// it. Without review there are no routes to decide by.
-func Serve(dataDir string, ops ostiary.Operations, review ostiary.Review, logger *slog.Logger) (*Server, error) {
+// it.
+func Serve(dataDir string, gw Gateway, logger *slog.Logger) (*Server, error) {
 	path, err := socketPath(dataDir)
 	if err != nil {
 		return nil, err
@@ -39,7 +45,7 @@ func Serve(dataDir string, ops ostiary.Operations, review ostiary.Review, logger
 		_ = l.Close()
 		return nil, fmt.Errorf("admin socket %s: %w", path, err)
 	}
-	s := &Server{path: path, done: make(chan struct{}), srv: &http.Server{Handler: routes(ops, review, logger), ReadHeaderTimeout: 5 * time.Second, MaxHeaderBytes: 16 << 10}}
+	s := &Server{path: path, done: make(chan struct{}), srv: &http.Server{Handler: routes(gw, logger), ReadHeaderTimeout: 5 * time.Second, MaxHeaderBytes: 16 << 10}}
 	go func() {
 		defer close(s.done)
 		if err := s.srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {

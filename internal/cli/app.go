@@ -207,8 +207,12 @@ func (a *app) phases() func(provider, phase string) {
 const stopWithin = 30 * time.Second
 
 // withHost starts a host of the command's own, without an inbound side, for as long as fn runs.
-func (a *app) withHost(ctx context.Context, only []string, fn func(*ostiary.Host, *config.Config) error) (err error) {
-	h, c, err := a.host(slog.LevelWarn, func(o *ostiary.Options) { o.Only, o.NoEndpoint = only, true })
+func (a *app) withHost(ctx context.Context, only []string, fn func(*ostiary.Host, *config.Config) error) error {
+	return a.withHostOptions(ctx, func(o *ostiary.Options) { o.Only, o.NoEndpoint = only, true }, fn)
+}
+
+func (a *app) withHostOptions(ctx context.Context, change func(*ostiary.Options), fn func(*ostiary.Host, *config.Config) error) (err error) {
+	h, c, err := a.host(slog.LevelWarn, change)
 	if err != nil {
 		return err
 	}
@@ -254,6 +258,8 @@ func startFailure(ctx context.Context, err error) error {
 		return fail(call.ExitStore, "a gateway runs on this data directory: point clients at its URL, or give this command a directory of its own with --data", "%w", err)
 	case errors.Is(err, ostiary.ErrUnavailable):
 		return fail(call.ExitStore, "", "%w", err)
+	case errors.Is(err, ostiary.ErrNotLocked):
+		return fail(call.ExitHeld, "look at the changes with ostiary drift, and write the lock again with ostiary lock if they are meant", "%w", err)
 	case isStart:
 		hint := "ostiary doctor looks closer"
 		if start.Advice != "" {

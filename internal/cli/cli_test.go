@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"flag"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -49,7 +50,11 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"gateway": gateway,
 			"exits":   exitsWith,
+			"await":   awaits,
 			"get":     get,
+			"agent":   agent,
+			"id":      first("id"),
+			"call":    first("call"),
 		},
 	})
 }
@@ -155,17 +160,39 @@ func exitsWith(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	want, err := strconv.Atoi(args[0])
 	ts.Check(err)
-	err = ts.Exec("ostiary", args[1:]...)
-	code := 0
-	if err != nil {
-		ee, ok := err.(*exec.ExitError)
-		if !ok {
-			ts.Fatalf("%v", err)
-		}
-		code = ee.ExitCode()
-	}
-	if code != want {
+	if code := exitCode(ts, args[1:]); code != want {
 		ts.Fatalf("exit code %d, want %d", code, want)
+	}
+}
+
+func exitCode(ts *testscript.TestScript, args []string) int {
+	err := ts.Exec("ostiary", args...)
+	if err == nil {
+		return 0
+	}
+	ee, ok := err.(*exec.ExitError)
+	if !ok {
+		ts.Fatalf("%v", err)
+	}
+	return ee.ExitCode()
+}
+
+// awaits repeats a command that only looks until it ends with an exit code: "await CODE ARGS…". It is for what another
+// process does in its own time.
+func awaits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: await CODE ARGS…")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	for end := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		code := exitCode(ts, args[1:])
+		if code == want {
+			return
+		}
+		if time.Now().After(end) {
+			ts.Fatalf("exit code %d, want %d", code, want)
+		}
 	}
 }
 
@@ -176,6 +203,47 @@ func get(ts *testscript.TestScript, neg bool, args []string) {
 	_ = resp.Body.Close() // only the status counts
 	if want, _ := strconv.Atoi(args[1]); resp.StatusCode != want {
 		ts.Fatalf("GET %s: %s, want %d", args[0], resp.Status, want)
+	}
+}
+
+// agent calls a tool over HTTP, as the principal "default": "agent TOOL ARGUMENTS WORD…" checks that the answer has all the
+// words, and none of those that begin with "!".
+func agent(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 3 {
+		ts.Fatalf("usage: agent TOOL ARGUMENTS WORD…")
+	}
+	msg := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%q,"arguments":%s,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`, args[0], args[1])
+	req, err := http.NewRequest(http.MethodPost, "http://"+ts.Getenv("ADDR")+"/v1/mcp", strings.NewReader(msg))
+	ts.Check(err)
+	for k, v := range map[string]string{"Authorization": "Bearer " + ts.Getenv("OSTIARY_TOKEN"), "Content-Type": "application/json",
+		"Accept": "application/json, text/event-stream", "Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": args[0]} {
+		req.Header.Set(k, v)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	ts.Check(err)
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	ts.Check(err)
+	ts.Logf("%s %s", resp.Status, body)
+	for _, w := range args[2:] {
+		not, forbidden := strings.CutPrefix(w, "!")
+		if forbidden == strings.Contains(string(body), not) {
+			ts.Fatalf("want %q in the answer", w)
+		}
+	}
+}
+
+// first keeps the first value of a key in a file of JSON in a variable: "id VARIABLE FILE".
+func first(key string) func(*testscript.TestScript, bool, []string) {
+	return func(ts *testscript.TestScript, neg bool, args []string) {
+		if neg || len(args) != 2 {
+			ts.Fatalf("usage: %s VARIABLE FILE", key)
+		}
+		m := regexp.MustCompile(`"` + key + `": "([^"]+)"`).FindStringSubmatch(ts.ReadFile(args[1]))
+		if m == nil {
+			ts.Fatalf("%s has no %s", args[1], key)
+		}
+		ts.Setenv(args[0], m[1])
 	}
 }
 

@@ -98,7 +98,7 @@ var refusals = map[ostiary.Fault]struct {
 	ostiary.FaultNotFound:    {call.ExitFailed, ""},
 	ostiary.FaultDecided:     {call.ExitFailed, "look at it again: somebody was there first"},
 	ostiary.FaultOver:        {call.ExitApprovalEnded, ""},
-	ostiary.FaultNotEntitled: {call.ExitRefused, ""},
+	ostiary.FaultNotEntitled: {call.ExitRefused, "nobody decides on a call of their own, and one from the command line is the operator's"},
 	ostiary.FaultInvalid:     {call.ExitUsage, ""},
 	ostiary.FaultLocked:      {call.ExitStore, ""}, // the error says where the key was looked for, and what to do
 	ostiary.FaultNoVault:     {call.ExitStore, "make one with ostiary vault init"},

@@ -18,6 +18,7 @@ import (
 
 	"github.com/ostiary/ostiary"
 	"github.com/ostiary/ostiary/call"
+	"github.com/ostiary/ostiary/internal/adminapi"
 	"github.com/ostiary/ostiary/internal/config"
 )
 
@@ -120,10 +121,61 @@ func (a *app) init(ctx context.Context, o initOptions, args []string, dash int) 
 	}
 	allowed := len(s.ToolIDs())
 	a.say("wrote %s: provider %s, %d of %s allowed, in export %s", path, s.Package, allowed, count(len(s.Tools), "tool"), export)
-	if allowed == 0 {
+	switch {
+	case allowed == 0:
 		a.say("hint: no tool is allowed yet; take the # from those that may be called")
+	case o.offline:
+		a.say("hint: nothing is admitted yet: ostiary admit %s shows what the server offers", s.Package)
+	default:
+		if err := a.admitPicked(ctx, path, s.Package); err != nil {
+			return fmt.Errorf("admit what was picked: %w", err)
+		}
 	}
 	return nil
+}
+
+// admitPicked admits the definitions that the user has just picked, so that the gateway serves them at once. What screening
+// has found something in waits for a closer look.
+func (a *app) admitPicked(ctx context.Context, path, pkg string) error {
+	a.configFile, a.loaded = path, nil
+	_, dir, err := a.place()
+	if err != nil {
+		return err
+	}
+	if _, err := adminapi.Dial(ctx, dir); err == nil {
+		a.say("hint: a gateway is running on %s: start it again, then ostiary admit %s", dir, pkg)
+		return nil
+	}
+	return a.withReview(ctx, []string{pkg}, func(r adminapi.Gateway) error {
+		all, err := r.Admissions(ctx, pkg)
+		if err != nil {
+			return err
+		}
+		d := ostiary.AdmissionDecision{Provider: pkg, Tools: map[string]string{}, Reason: "picked at ostiary init"}
+		kept := 0
+		for _, i := range all {
+			switch {
+			case !waits(i):
+			case len(i.Findings) > 0:
+				kept++
+				a.say("%s is not admitted: screening found %s", itemName(i), count(len(i.Findings), "thing"))
+			case i.Standing == "new", i.Tool == "" && slices.Equal(i.Fields, []string{"/origin"}): // the command is the user's own
+				d.Tools[i.Tool] = i.Digest
+			default:
+				kept++
+				a.say("%s is not admitted: it is not as it was admitted before", itemName(i))
+			}
+		}
+		if len(d.Tools) > 0 {
+			if _, err := r.Admit(ctx, d); err != nil {
+				return err
+			}
+		}
+		if kept > 0 {
+			a.say("hint: ostiary admit %s shows it, and asks", pkg)
+		}
+		return nil
+	})
 }
 
 // starter reads the command line into what is known before the server was asked.
@@ -227,7 +279,11 @@ func (a *app) look(ctx context.Context, path string, s config.Starter, allow []s
 		return s, err
 	}
 	a.say("looking at %s", s.Package)
-	in, err := ostiary.Inspect(ctx, ostiary.Options{Config: c, Logger: a.logger(slog.LevelWarn), LookupEnv: a.env, OnPhase: a.phases()}, s.Package)
+	dir, err := a.dataDir(c)
+	if err != nil {
+		return s, err
+	}
+	in, err := ostiary.Inspect(ctx, ostiary.Options{Config: c, DataDir: dir, Logger: a.logger(slog.LevelWarn), LookupEnv: a.env, OnPhase: a.phases()}, s.Package)
 	if err != nil {
 		return s, fail(call.ExitProvider, "", "%w", err)
 	}

@@ -125,9 +125,11 @@ func (a *app) printRecord(r ostiary.LedgerRecord, asJSON bool) error {
 func newLedgerShowCommand(a *app) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
-		Use:     "show CALL [--json]",
-		Short:   "Rebuild one call from its records",
-		Long:    "Shows the records that carry the id of a call, and whether the call can be rebuilt from them without a gap.",
+		Use:   "show CALL [--json]",
+		Short: "Rebuild one call from its records",
+		Long: `Shows the records that carry the id of a call, and whether the call can be rebuilt from them (R9.1): RECONSTRUCTED,
+PARTIAL_REDACTED if content that was held of it has been purged, PARTIAL_MISSING_EVIDENCE if there is no end yet, or
+INVALID_LINEAGE if the records cannot be of one call.`,
 		Example: "  ostiary ledger show 06f0t2k8m3",
 		Args:    takes("CALL"),
 		RunE: a.run(func(ctx context.Context, args []string) error {
@@ -136,6 +138,7 @@ func newLedgerShowCommand(a *app) *cobra.Command {
 				if err != nil {
 					return fail(call.ExitFailed, "ostiary ledger tail shows the ids of the last calls", "%w", err)
 				}
+				t.Outcome = reconstruction(t)
 				if asJSON {
 					return a.printJSON(t)
 				}
@@ -144,13 +147,32 @@ func newLedgerShowCommand(a *app) *cobra.Command {
 						return err
 					}
 				}
-				_, err = fmt.Fprintln(a.out, t.Outcome)
+				_, err = fmt.Fprintf(a.out, "%s: %s\n", t.Outcome, reconstructions[t.Outcome])
 				return err
 			})
 		}),
 	}
 	jsonFlag(c, &asJSON)
 	return endsWith(c, call.ExitStore)
+}
+
+// reconstructions say what each outcome of R9.1 means.
+var reconstructions = map[string]string{
+	"RECONSTRUCTED":            "the call can be rebuilt from its records",
+	"PARTIAL_REDACTED":         "its records are there, and content that was held of it has been purged",
+	"PARTIAL_MISSING_EVIDENCE": "it has no end yet: it is in work, or its end was lost",
+	"INVALID_LINEAGE":          "these records cannot be of one call",
+}
+
+// reconstruction is the outcome with what this reader can no longer see taken into account.
+func reconstruction(t ostiary.LedgerCall) string {
+	for _, r := range t.Records {
+		var b struct{ State string }
+		if t.Outcome == "RECONSTRUCTED" && strings.HasPrefix(r.Kind, "evidence.") && json.Unmarshal(r.Body, &b) == nil && b.State == "PURGED" {
+			return "PARTIAL_REDACTED"
+		}
+	}
+	return t.Outcome
 }
 
 func newLedgerVerifyCommand(a *app) *cobra.Command {

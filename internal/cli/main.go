@@ -105,7 +105,7 @@ only if it is allowed, approved and unchanged, says truthfully what is known of 
 	flags.BoolVar(&a.noInput, "no-input", false, "never ask anything")
 	flags.BoolVarP(&a.quiet, "quiet", "q", false, "say nothing but errors on stderr")
 	flags.BoolVarP(&a.verbose, "verbose", "v", false, "say more on stderr")
-	root.AddGroup(&cobra.Group{ID: "run", Title: "RUN"}, &cobra.Group{ID: "look", Title: "LOOK"}, &cobra.Group{ID: "set", Title: "SET UP"})
+	root.AddGroup(&cobra.Group{ID: "run", Title: "RUN"}, &cobra.Group{ID: "decide", Title: "DECIDE"}, &cobra.Group{ID: "look", Title: "LOOK"}, &cobra.Group{ID: "set", Title: "SET UP"})
 	add := func(group string, commands ...*cobra.Command) {
 		for _, c := range commands {
 			c.GroupID = group
@@ -113,8 +113,9 @@ only if it is allowed, approved and unchanged, says truthfully what is known of 
 		}
 	}
 	add("run", newServeCommand(a), newStdioCommand(a), newCallCommand(a))
-	add("look", newStatusCommand(a), newToolsCommand(a), newLedgerCommand(a), newDoctorCommand(a))
-	add("set", newInitCommand(a), newConfigCommand(a), newVaultCommand(a), newCompletionCommand(a), newVersionCommand(a))
+	add("decide", newAdmitCommand(a), newApprovalsCommand(a), newQuarantineCommand(a), newEvidenceCommand(a))
+	add("look", newStatusCommand(a), newToolsCommand(a), newDriftCommand(a), newPolicyCommand(a), newLedgerCommand(a), newDoctorCommand(a))
+	add("set", newInitCommand(a), newConfigCommand(a), newVaultCommand(a), newLockCommand(a), newCompletionCommand(a), newVersionCommand(a))
 	root.AddCommand(newExitCodesTopic(), newExampleServerCommand(a))
 	a.group(root)
 	manners(root)

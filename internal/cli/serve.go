@@ -16,24 +16,33 @@ import (
 )
 
 func newServeCommand(a *app) *cobra.Command {
+	var locked string
 	c := &cobra.Command{
-		Use:   "serve",
+		Use:   "serve [--locked FILE]",
 		Short: "Serve the exports over HTTP",
 		Long: `Starts every provider, and when all of the start has succeeded serves the exports over HTTP. One line on stderr says
-that it is ready. /healthz answers as soon as the process listens, /readyz once it is ready.
+that it is ready. With --locked it starts only if everything that is offered equals the lock file. /healthz answers as soon as the process listens, /readyz once it is ready.
 
 SIGTERM stops new calls, lets those in work end within server.drain_seconds, closes the providers, and exits 0. SIGINT
 does the same and exits 130. A second signal ends the process at once.`,
 		Example: "  OSTIARY_TOKEN=$(openssl rand -hex 32) ostiary serve",
 		Args:    takes(),
-		RunE:    a.run(func(ctx context.Context, _ []string) error { return a.serve(ctx) }),
+		RunE:    a.run(func(ctx context.Context, _ []string) error { return a.serve(ctx, locked) }),
 	}
-	return endsWith(c, call.ExitProvider, call.ExitStore)
+	c.Flags().StringVar(&locked, "locked", "", "lock `file` that everything offered must equal (ostiary lock)")
+	return endsWith(c, call.ExitHeld, call.ExitProvider, call.ExitStore)
 }
 
-func (a *app) serve(ctx context.Context) error {
+func (a *app) serve(ctx context.Context, locked string) error {
 	calmCollector()
-	h, c, err := a.host(slog.LevelInfo, nil)
+	var lock []byte
+	if locked != "" {
+		var err error
+		if lock, err = a.readInput(locked); err != nil {
+			return err
+		}
+	}
+	h, c, err := a.host(slog.LevelInfo, func(o *ostiary.Options) { o.Lock = lock })
 	if err != nil {
 		return err
 	}
@@ -62,8 +71,7 @@ func (a *app) serveUntil(ctx context.Context, h *ostiary.Host) (err error) {
 	if err != nil {
 		return err
 	}
-	review, _ := any(h).(ostiary.Review)
-	admin, err := adminapi.Serve(dir, h, review, a.logger(slog.LevelInfo).With("component", "adminapi"))
+	admin, err := adminapi.Serve(dir, h, a.logger(slog.LevelInfo).With("component", "adminapi"))
 	if err != nil {
 		return err
 	}

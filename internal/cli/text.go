@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -16,6 +17,23 @@ func clean(s string) string {
 		}
 		return -1
 	}, s)
+}
+
+// visible shows what clean takes out: each character that would hide, move or colour text is written as its number. Line
+// ends and tabs stay. It is for texts that somebody has to judge.
+func visible(s string) string {
+	var b strings.Builder
+	for i, r := range s {
+		switch {
+		case r == utf8.RuneError && strings.HasPrefix(s[i:], string(utf8.RuneError)) || r == '\n' || r == '\t' || r != utf8.RuneError && printable(r):
+			b.WriteRune(r)
+		case r == utf8.RuneError:
+			fmt.Fprintf(&b, "\\x{%02x}", s[i])
+		default:
+			fmt.Fprintf(&b, "\\u{%04x}", r)
+		}
+	}
+	return b.String()
 }
 
 // cleanLine is clean for a place that holds one line of at most so many characters.

@@ -20,7 +20,8 @@ func newToolsCommand(a *app) *cobra.Command {
 		Use:   "tools [TOOL] [--json]",
 		Short: "List the tools that can be called, or show one",
 		Long: `Lists the allowed tools of every provider with their effect class and what the policy says to a call: allow, ask or
-deny. With a name it shows that tool with its input schema. A name is a tool id, package.name, or the bare name where
+deny, with an asterisk where that depends on arguments or on what the session has read; "held" is a tool that is not let
+through because its definition is not the admitted one. With a name it shows that tool with its input schema. A name is a tool id, package.name, or the bare name where
 only one tool has it. Descriptions are the server's own words.`,
 		Example: "  ostiary tools files.read_text_file",
 		Args:    takes("[TOOL]"),
@@ -63,9 +64,21 @@ only one tool has it. Descriptions are the server's own words.`,
 func (a *app) printTools(tools []ostiary.ToolInfo) error {
 	rows := make([][]string, len(tools))
 	for i, t := range tools {
-		rows[i] = []string{t.ID, t.Effect, t.Policy, cleanLine(firstOf(t.Title, t.Description), 72)}
+		rows[i] = []string{t.ID, t.Effect, policyWord(t), cleanLine(firstOf(t.Title, t.Description), 72)}
 	}
 	return table(a.out, []string{"TOOL", "EFFECT", "POLICY", "DESCRIPTION"}, rows)
+}
+
+// policyWord is what a call has to expect: the policy's word, with an asterisk where arguments or what the session has read
+// may change it; or that it is not let through, whatever the policy says.
+func policyWord(t ostiary.ToolInfo) string {
+	switch {
+	case t.Admission != "":
+		return "held"
+	case t.Depends:
+		return t.Policy + "*"
+	}
+	return t.Policy
 }
 
 func (a *app) printTool(t ostiary.ToolInfo) error {
@@ -83,7 +96,12 @@ func (a *app) printTool(t ostiary.ToolInfo) error {
 		line("in "+e, t.Names[e])
 	}
 	line("effect", t.Effect)
-	line("policy", t.Policy+" ("+t.Rule+")")
+	rule := t.Rule
+	if t.Depends {
+		rule += "; other rules look at its arguments, or at what the session has read"
+	}
+	line("policy", t.Policy+" ("+rule+")")
+	line("admission", cleanLine(t.Admission, 300))
 	line("schema", t.SchemaDigest)
 	line("descriptor", t.DescriptorDigest)
 	if t.Description != "" {

@@ -16,6 +16,7 @@ type Config struct {
 	Principals []Principal // in the file's order; server.token_env comes first, as "default"
 	Providers  []Provider  // in the file's order, which is the order of the start
 	Exports    []Export    // in the file's order
+	Rules      []policy.Rule
 	Approval   Approval
 	Budget     Budget
 	Evidence   Evidence

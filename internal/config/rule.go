@@ -57,7 +57,7 @@ func (l *loader) rules(t *node) {
 	for _, err := range leaves(err) {
 		l.ruleFault(err, sections)
 	}
-	l.config.Policy = pol
+	l.config.Policy, l.config.Rules = pol, rules
 }
 
 // patterns reads a list of patterns, which is not empty.
