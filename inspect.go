@@ -2,7 +2,6 @@ package ostiary
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -103,20 +102,4 @@ func inspected(def []byte, allowed []provider.AllowedTool) InspectedTool {
 		t.Problem = `its input schema is not of type "object"`
 	}
 	return t
-}
-
-// AdmitFirst starts one provider of a configuration, admits all that it offers of what its profile allows, and stops it
-// again: for whoever has just picked those tools from an [Inspection]. A provider of which something was admitted before is
-// left as it is, with [ErrInvalidDecision]. A gateway that runs on the data directory is [ErrLocked].
-func AdmitFirst(ctx context.Context, o Options, pkg, reason string) (admitted []Admission, err error) {
-	o.Only, o.NoEndpoint = []string{pkg}, true
-	h, err := New(o)
-	if err != nil {
-		return nil, err
-	}
-	if err := h.Start(ctx); err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, h.Stop(context.WithoutCancel(ctx))) }()
-	return h.Admit(ctx, AdmissionDecision{Provider: pkg, All: true, Reason: reason})
 }

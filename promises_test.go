@@ -95,7 +95,7 @@ approval = "required"
 [provider.ex.policy.tools.count]
 available = false
 [approval]
-hold = "0s"
+hold_seconds = 0
 [export.default]
 tools  = ["aur.mcp.ex.write_note", "aur.mcp.ex.count"]
 naming = "flat"
