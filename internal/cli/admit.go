@@ -173,7 +173,6 @@ func (a *app) admitAsking(ctx context.Context, r ostiary.Review, o admitOptions,
 	asking := !o.json && a.canPrompt()
 	in := bufio.NewReader(a.in)
 	decided := all
-	left := 0
 	for n, i := range open {
 		if !o.json {
 			if err := a.printAdmission(i); err != nil {
@@ -181,28 +180,24 @@ func (a *app) admitAsking(ctx context.Context, r ostiary.Review, o admitOptions,
 			}
 		}
 		if !asking {
-			left++
 			continue
 		}
-		verb, quit, err := a.askAdmission(in, n+1, len(open), i)
-		if err != nil {
-			return err
-		}
+		verb, quit := a.askAdmission(in, n+1, len(open), i)
 		if quit {
-			left += len(open) - n
 			break
 		}
 		if verb == "" {
-			left++
 			continue
 		}
 		d := ostiary.AdmissionDecision{Provider: pkg, Tools: map[string]string{i.Tool: i.Digest}, Refuse: verb == "refuse", Reason: o.reason}
-		if decided, err = r.Admit(ctx, d); err != nil {
+		after, err := r.Admit(ctx, d)
+		if err != nil {
 			return err
 		}
+		decided = after
 	}
 	if !asking {
-		return &failure{exit: call.ExitHeld, code: "waiting", message: fmt.Sprintf("%s of %s wait for a decision", count(left, "definition"), pkg),
+		return &failure{exit: call.ExitHeld, code: "waiting", message: fmt.Sprintf("%s of %s wait for a decision", count(len(open), "definition"), pkg),
 			hint: "name the tools (ostiary admit " + pkg + " TOOL…), or use a terminal; --all is for a first admission"}
 	}
 	a.sayWaiting(pkg, decided)
@@ -210,21 +205,18 @@ func (a *app) admitAsking(ctx context.Context, r ostiary.Review, o admitOptions,
 }
 
 // askAdmission asks about one definition. An empty answer decides nothing.
-func (a *app) askAdmission(in *bufio.Reader, n, of int, i ostiary.Admission) (verb string, quit bool, err error) {
+func (a *app) askAdmission(in *bufio.Reader, n, of int, i ostiary.Admission) (verb string, quit bool) {
 	for {
-		answer, err := a.ask(in, fmt.Sprintf("%d of %d: admit %s? [a]dmit, [r]efuse, [s]kip, [q]uit: ", n, of, itemName(i)))
-		if err != nil {
-			return "", false, err
-		}
+		answer, ok := a.ask(in, fmt.Sprintf("%d of %d: admit %s? [a]dmit, [r]efuse, [s]kip, [q]uit: ", n, of, itemName(i)))
 		switch answer {
 		case "a", "admit":
-			return "admit", false, nil
+			return "admit", false
 		case "r", "refuse":
-			return "refuse", false, nil
-		case "", "s", "skip":
-			return "", false, nil
+			return "refuse", false
 		case "q", "quit":
-			return "", true, nil
+			return "", true
+		case "", "s", "skip":
+			return "", !ok
 		}
 	}
 }

@@ -34,6 +34,8 @@ type app struct {
 
 	loaded *config.Config // once it was read
 
+	asTerminal bool // questions may be asked although the streams are no terminal; for tests
+
 	ran bool // a command's own code has begun, so an error is no longer one of usage
 }
 

@@ -127,7 +127,9 @@ it ends. On a terminal the request is shown first, with every byte that would be
 		Example: "  ostiary approvals grant 06f0t2k8m3 --reason 'it is the report of May'",
 		Args:    takes("ID"),
 		RunE: a.run(func(ctx context.Context, args []string) error {
-			return a.decide(ctx, ostiary.ApprovalDecision{ID: args[0], Grant: true, ForSession: session, Reason: reason})
+			return a.withReview(ctx, nil, func(r adminapi.Gateway) error {
+				return a.decide(ctx, r, ostiary.ApprovalDecision{ID: args[0], Grant: true, ForSession: session, Reason: reason})
+			})
 		}),
 		ValidArgsFunction: noFiles,
 	}
@@ -145,7 +147,9 @@ func newApprovalsDeclineCommand(a *app) *cobra.Command {
 		Example: "  ostiary approvals decline 06f0t2k8m3 --reason 'not to that address'",
 		Args:    takes("ID"),
 		RunE: a.run(func(ctx context.Context, args []string) error {
-			return a.decide(ctx, ostiary.ApprovalDecision{ID: args[0], Reason: reason})
+			return a.withReview(ctx, nil, func(r adminapi.Gateway) error {
+				return a.decide(ctx, r, ostiary.ApprovalDecision{ID: args[0], Reason: reason})
+			})
 		}),
 		ValidArgsFunction: noFiles,
 	}
@@ -153,33 +157,28 @@ func newApprovalsDeclineCommand(a *app) *cobra.Command {
 	return endsWith(c, call.ExitRefused, call.ExitApprovalEnded, call.ExitStore)
 }
 
-func (a *app) decide(ctx context.Context, d ostiary.ApprovalDecision) error {
-	return a.withReview(ctx, nil, func(r adminapi.Gateway) error {
-		if d.Grant && a.canPrompt() {
-			q, err := r.Approval(ctx, d.ID)
-			if err != nil {
-				return err
-			}
-			fmt.Fprint(a.err, requestText(q))
-			question := "\nAgree to this call, once? Type yes: "
-			if d.ForSession {
-				question = "\nAgree to calls of this tool for the rest of the session? Type yes: "
-			}
-			answer, err := a.ask(bufio.NewReader(a.in), question)
-			if err != nil {
-				return err
-			}
-			if answer != "yes" {
-				return fail(call.ExitFailed, "ostiary approvals decline "+d.ID+" ends it", "nothing was decided")
-			}
-		}
-		q, err := r.Decide(ctx, d)
+// decide takes a decision. To agree on a terminal takes a look at the request, and a yes.
+func (a *app) decide(ctx context.Context, r ostiary.Review, d ostiary.ApprovalDecision) error {
+	if d.Grant && a.canPrompt() {
+		q, err := r.Approval(ctx, d.ID)
 		if err != nil {
 			return err
 		}
-		a.say("%s: %s", q.ID, firstOf(q.Decision, q.State))
-		return nil
-	})
+		fmt.Fprint(a.err, requestText(q))
+		question := "\nAgree to this call, once? Type yes: "
+		if d.ForSession {
+			question = "\nAgree to calls of this tool for the rest of the session? Type yes: "
+		}
+		if answer, _ := a.ask(bufio.NewReader(a.in), question); answer != "yes" {
+			return fail(call.ExitFailed, "ostiary approvals decline "+d.ID+" ends it", "nothing was decided")
+		}
+	}
+	q, err := r.Decide(ctx, d)
+	if err != nil {
+		return err
+	}
+	a.say("%s: %s", q.ID, firstOf(q.Decision, q.State))
+	return nil
 }
 
 func newApprovalsWatchCommand(a *app) *cobra.Command {

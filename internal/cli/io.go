@@ -19,7 +19,9 @@ func isTerminal(stream any) bool {
 }
 
 // canPrompt says whether a question may be asked.
-func (a *app) canPrompt() bool { return !a.noInput && isTerminal(a.in) && isTerminal(a.err) }
+func (a *app) canPrompt() bool {
+	return !a.noInput && (a.asTerminal || isTerminal(a.in) && isTerminal(a.err))
+}
 
 // say writes one line of talk.
 func (a *app) say(format string, args ...any) {

@@ -88,15 +88,15 @@ func rawName(p config.Provider, name string) string {
 	return name
 }
 
-// ask puts a question and reads a line; the end of the input is no answer.
-func (a *app) ask(in *bufio.Reader, question string) (string, error) {
+// ask puts a question and reads a line. false: the input has ended, which is no answer.
+func (a *app) ask(in *bufio.Reader, question string) (string, bool) {
 	fmt.Fprint(a.err, question)
 	line, err := in.ReadString('\n')
 	if err != nil && line == "" {
 		fmt.Fprintln(a.err)
-		return "", fail(call.ExitInterrupted, "", "the input has ended, and nothing more was decided")
+		return "", false
 	}
-	return strings.ToLower(strings.TrimSpace(line)), nil
+	return strings.ToLower(strings.TrimSpace(line)), true
 }
 
 // writeOut writes a result to a file, or to stdout for "" and "-".
