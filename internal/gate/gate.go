@@ -98,6 +98,9 @@ func (g *Gate) Call(ctx context.Context, r call.Request) call.Reply {
 
 	// 9. Commit the intent. From here on the call has exactly one outcome, whatever happens.
 	if err := p.commitIntent(ctx); err != nil {
+		if ctx.Err() != nil { // the caller has gone before the intent's turn came: nothing of it is written
+			return p.refuse(ctx, goneCode(ctx), "the caller has gone")
+		}
 		return p.refuse(ctx, call.CodeLedgerUnavailable, err.Error())
 	}
 	g.o.Failpoint("intent")
@@ -187,6 +190,14 @@ func (p *passage) callOut(ctx context.Context) (answer call.Answer) {
 		}
 	}()
 	return p.gate.o.Upstream.Call(ctx, Cleared{id: p.id, generation: p.generation, tool: p.tool.Descriptor, request: p.request})
+}
+
+// goneCode says how a caller has gone: it gave up, or its time was up.
+func goneCode(ctx context.Context) call.Code {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return call.CodeDeadlineExceeded
+	}
+	return call.CodeCancelled
 }
 
 // quarantine takes the tool's provider out of use until an operator has looked (R6.6).

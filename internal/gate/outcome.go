@@ -24,6 +24,9 @@ func (p *passage) refuseSaying(ctx context.Context, code call.Code, detail, sayi
 	entry := ledger.Entry{Time: p.gate.o.Now(), Kind: ledger.KindCallRefused, CallID: p.id, Session: p.request.Session,
 		Principal: p.request.Principal.ID, Body: p.refusedBody(o)}
 	// A refusal is recorded, but it is a refusal already: if that fails, the log has it, and the caller learns no less.
+	// It is recorded though the caller may have gone.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.gate.o.CommitTimeout)
+	defer cancel()
 	if err := p.gate.o.Store.Enqueue(ctx, func(tx store.Tx) error { return tx.Append(entry) }); err != nil {
 		p.gate.o.Logger.Warn("record refusal", "call", p.id, "code", code, "err", err)
 	}
@@ -94,10 +97,10 @@ func (p *passage) unrecorded(o call.Outcome) call.Reply {
 }
 
 // definiteStatus lists the HTTP statuses by which a server says that it did not take the request up. Others, 5xx above
-// all, say nothing of what happened behind them.
+// all, say nothing of what happened behind them, and 403 and 404 are what applications answer, too, after the fact.
 func definiteStatus(status int) bool {
 	switch status {
-	case 401, 403, 404, 405, 406, 411, 413, 414, 415, 417, 421, 426, 429, 431:
+	case 401, 405, 406, 411, 413, 414, 415, 417, 421, 426, 429, 431:
 		return true
 	}
 	return false
@@ -138,6 +141,12 @@ func (p *passage) complete(o *call.Outcome) {
 // message is fit for a model: what happened, what is known of the effect, what to do. It never quotes a provider.
 func message(o call.Outcome, info call.CodeInfo) string {
 	var b strings.Builder
+	if o.Code == call.CodeProviderError && o.Status == call.StatusUnknown {
+		info.Meaning, info.Advice = "The provider answered with an error that does not say whether it refused the call.", "Find out whether the effect took place before calling again."
+	}
+	if o.Code == call.CodeLedgerUnavailable && o.Delivery != call.NotSent {
+		info.Meaning = "What became of the call could not be recorded, so its result is not released."
+	}
 	b.WriteString(info.Meaning)
 	switch {
 	case o.Delivery == call.NotSent:
