@@ -195,6 +195,17 @@ func (h *Host) Ready() (bool, string) {
 	return h.state == "", h.state
 }
 
+// fit says whether calls can be let through: the start has succeeded, and they can be recorded.
+func (h *Host) fit() (bool, string) {
+	if ok, why := h.Ready(); !ok {
+		return false, why
+	}
+	if h.store.Healthy() != nil {
+		return false, "the ledger cannot be written"
+	}
+	return true, ""
+}
+
 func (h *Host) setState(s string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -261,7 +272,7 @@ func (h *Host) listen(ctx context.Context, guard *identity.Guard) error {
 			mount[e.Path] = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.endpoint.Load().Handler(e.Name).ServeHTTP(w, r) })
 		}
 	}
-	s, err := httpd.New(httpd.Options{Listen: c.Server.Listen, Mount: mount, Ready: h.Ready, Guard: guard, Perimeter: perimeter,
+	s, err := httpd.New(httpd.Options{Listen: c.Server.Listen, Mount: mount, Ready: h.Ready, Fit: h.fit, Guard: guard, Perimeter: perimeter,
 		Logger: h.log, Now: h.o.Now})
 	if err != nil {
 		return err

@@ -9,7 +9,7 @@ import (
 // budgetKeys are those of both tables of budgets, with the defaults that policy has.
 func budgetKeys() []Key {
 	return []Key{
-		{Name: "calls", Type: typeInteger, Default: `3000`, Min: 0, Max: 1_000_000, Unit: "calls", Meaning: "At most so many in `seconds`; 0: no bound.", Needs: "A-30"},
+		{Name: "calls", Type: typeInteger, Default: `60000`, Min: 0, Max: 1_000_000, Unit: "calls", Meaning: "At most so many in `seconds`; 0: no bound.", Needs: "A-30"},
 		{Name: "seconds", Type: typeSeconds, Default: `600`, Min: 1, Max: 604_800, Unit: "seconds", Meaning: "The period of `calls`. It begins with its first call.", Needs: "A-30"},
 		{Name: "identical", Type: typeInteger, Default: `100`, Min: 0, Max: 1_000_000, Unit: "calls", Meaning: "At most so often the same tool with the same arguments in `identical_seconds`; 0: no bound.", Needs: "A-30"},
 		{Name: "identical_seconds", Type: typeSeconds, Default: `60`, Min: 1, Max: 604_800, Unit: "seconds", Meaning: "The period of `identical`.", Needs: "A-30"},

@@ -116,7 +116,13 @@ func approvalRefusal(err error) *refusal {
 		return no
 	}
 	no, ok := errors.AsType[*approval.Refusal](err)
-	if !ok {
+	switch {
+	case ok:
+	case errors.Is(err, context.Canceled): // the caller has gone before its turn came: nothing is written
+		return &refusal{code: call.CodeCancelled, detail: "the caller has gone"}
+	case errors.Is(err, context.DeadlineExceeded):
+		return &refusal{code: call.CodeDeadlineExceeded, detail: "the caller's time was up"}
+	default:
 		return &refusal{code: call.CodeLedgerUnavailable, detail: err.Error()}
 	}
 	saying := no.Text

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -516,5 +517,45 @@ func TestClearedZeroValue(t *testing.T) {
 	var c gate.Cleared
 	if c.CallID() != "" || c.Tool() != nil {
 		t.Error("the empty ticket names something")
+	}
+}
+
+// R3.5, I2: a caller that goes while its intent is being committed leaves no intent behind without an outcome, and is not
+// told that the ledger failed. Nothing of it was sent.
+func TestI2_CallersThatLeaveAtOnce(t *testing.T) {
+	s := open(t, t.TempDir())
+	defer s.Close()
+	f := newFixture(t, s, false)
+	f.answer = func(ctx context.Context, _ gate.Cleared) call.Answer {
+		if ctx.Err() != nil {
+			return call.Answer{Delivery: call.NotSent, Fault: call.CodeCancelled}
+		}
+		return call.Answer{Delivery: call.Confirmed, Result: []byte(`{}`), ResultType: "complete"}
+	}
+	var wg sync.WaitGroup
+	for i := range 300 {
+		wg.Go(func() {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Duration(i%60)*50*time.Microsecond)
+			defer cancel()
+			o := f.gate.Call(ctx, call.Request{Principal: alice, Tool: "aur.mcp.p.write"}).Outcome
+			if o.Code == call.CodeLedgerUnavailable {
+				t.Errorf("a caller that has gone is told %s", o.Code)
+			}
+			want := "call.intent call.outcome"
+			if got := strings.Join(f.kinds(t, o.CallID), " "); got != want && got != "call.refused" {
+				t.Errorf("call %s (%s): recorded %q", o.CallID, o.Code, got)
+			}
+		})
+	}
+	wg.Wait()
+	err := s.Update(t.Context(), func(tx store.Tx) error {
+		left, err := tx.OpenIntents()
+		if len(left) > 0 {
+			return fmt.Errorf("%d intents are open", len(left))
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
 	}
 }

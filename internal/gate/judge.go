@@ -31,7 +31,7 @@ func (p *passage) withinBudget() *refusal {
 func (p *passage) judge(ctx context.Context) *refusal {
 	var err error
 	if p.taint, err = p.gate.taint(ctx, p.reader()); err != nil {
-		return &refusal{code: call.CodeLedgerUnavailable, detail: err.Error()}
+		return approvalRefusal(err)
 	}
 	if p.decision = p.gate.o.Policy.Judge(p.question(p.taint)); p.decision.Verdict == policy.Deny {
 		return &refusal{code: call.CodeDenied, detail: p.decision.Reason}

@@ -24,9 +24,12 @@ func (p *passage) refuseSaying(ctx context.Context, code call.Code, detail, sayi
 	}
 	entry := p.entry(ledger.KindCallRefused, p.refusedBody(o))
 	// A refusal is recorded, but it is a refusal already: if that fails, the log has it, and the caller learns no less.
+	// It is recorded though the caller may have gone.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.gate.o.CommitTimeout)
+	defer cancel()
 	var err error
 	if held := p.held(); held != nil {
-		err = p.gate.o.Store.Update(context.WithoutCancel(ctx), func(tx store.Tx) error {
+		err = p.gate.o.Store.Update(ctx, func(tx store.Tx) error {
 			if _, err := evidence.Keep(tx, *held); err != nil {
 				return err
 			}
@@ -105,10 +108,10 @@ func (p *passage) unrecorded(o call.Outcome) call.Reply {
 }
 
 // definiteStatus lists the HTTP statuses by which a server says that it did not take the request up. Others, 5xx above
-// all, say nothing of what happened behind them.
+// all, say nothing of what happened behind them, and 403 and 404 are what applications answer, too, after the fact.
 func definiteStatus(status int) bool {
 	switch status {
-	case 401, 403, 404, 405, 406, 411, 413, 414, 415, 417, 421, 426, 429, 431:
+	case 401, 405, 406, 411, 413, 414, 415, 417, 421, 426, 429, 431:
 		return true
 	}
 	return false
@@ -149,6 +152,12 @@ func (p *passage) complete(o *call.Outcome) {
 // message is fit for a model: what happened, what is known of the effect, what to do. It never quotes a provider.
 func message(o call.Outcome, info call.CodeInfo) string {
 	var b strings.Builder
+	if o.Code == call.CodeProviderError && o.Status == call.StatusUnknown {
+		info.Meaning, info.Advice = "The provider answered with an error that does not say whether it refused the call.", "Find out whether the effect took place before calling again."
+	}
+	if o.Code == call.CodeLedgerUnavailable && o.Delivery != call.NotSent {
+		info.Meaning = "What became of the call could not be recorded, so its result is not released."
+	}
 	b.WriteString(info.Meaning)
 	switch {
 	case o.Delivery == call.NotSent:

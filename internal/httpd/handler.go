@@ -39,6 +39,9 @@ func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	case readyPath:
 		ok, reason := s.ready()
+		if ok && s.o.Fit != nil {
+			ok, reason = s.o.Fit()
+		}
 		s.status(out, r, ok, reason)
 		return
 	}

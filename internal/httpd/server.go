@@ -22,6 +22,8 @@ type Options struct {
 	Mount map[string]http.Handler
 	// Ready says whether the whole start has succeeded, and if not, why. nil: always.
 	Ready func() (ok bool, reason string)
+	// Fit says whether a server that is ready can do its work now; only the readiness path asks. nil: always.
+	Fit func() (ok bool, reason string)
 	// Guard checks the credential on every path that nobody mounted, so that a stranger cannot tell which exist (S-033).
 	// nil: such paths are 404. What is mounted checks for itself.
 	Guard *identity.Guard

@@ -19,7 +19,7 @@ type Limits struct {
 }
 
 // DefaultLimits stop a loop and let work go on.
-var DefaultLimits = Limits{Calls: 3000, Per: 10 * time.Minute, Identical: 100, IdenticalPer: time.Minute}
+var DefaultLimits = Limits{Calls: 60_000, Per: 10 * time.Minute, Identical: 100, IdenticalPer: time.Minute}
 
 func (l Limits) validate() error {
 	if l.Calls < 0 || l.Identical < 0 || l.Per < 0 || l.IdenticalPer < 0 {

@@ -46,7 +46,7 @@ type Store interface {
 	// Update runs fn in a transaction and returns when it is on disk. Waiting updates are grouped into one commit. fn may
 	// run twice and must have no effect but through its Tx; it must not keep it, and must not block. An error of fn is
 	// returned as it is and nothing of this fn is written; a failure of the store is ErrUnavailable, wrapped. When ctx
-	// ends first, its error is returned, and whether fn was committed is not known. A disk that does not answer is
+	// ends before fn's turn has come, its error is returned and nothing of fn is written; after that it is too late to give up. A disk that does not answer is
 	// ErrUnavailable after a bound (F-50); then, too, it is not known of the fn that was being committed.
 	Update(ctx context.Context, fn func(Tx) error) error
 

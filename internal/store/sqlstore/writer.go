@@ -48,8 +48,17 @@ func (s *Store) Update(ctx context.Context, fn func(store.Tx) error) error {
 		updates.Put(o)
 		return err
 	case <-ctx.Done():
-		o.abandon()
-		return ctx.Err()
+		if o.abandon() {
+			return ctx.Err()
+		}
+		// The writer has it: whether it is committed is about to be known, and must be, because an intent that is committed
+		// has an outcome to come.
+		select {
+		case err := <-o.done:
+			updates.Put(o)
+			return err
+		case <-healthy.ended:
+		}
 	case <-healthy.ended:
 	}
 	if !o.abandon() && !healthy.next.stalled {
