@@ -10,6 +10,7 @@ import (
 	"github.com/ostiary/ostiary/internal/mcpwire"
 	"github.com/ostiary/ostiary/internal/mcpwire/content"
 	"github.com/ostiary/ostiary/internal/provider"
+	"github.com/ostiary/ostiary/internal/vault"
 )
 
 // Inspection is what a server says of itself before anything of it is admitted. All of it is the server's own word.
@@ -34,7 +35,8 @@ type InspectedTool struct {
 }
 
 // Inspect connects to one provider of a configuration, lists all that it offers, and closes the connection again. Nothing
-// is recorded, and nothing can be called. Of the options it needs Config or ConfigFile alone.
+// is recorded, and nothing can be called. Of the options it needs Config or ConfigFile alone, and DataDir if the provider's
+// credential is in the vault there.
 func Inspect(ctx context.Context, o Options, pkg string) (in Inspection, err error) {
 	if o.DataDir == "" {
 		o.DataDir = "-" // nothing is kept
@@ -47,6 +49,13 @@ func Inspect(ctx context.Context, o Options, pkg string) (in Inspection, err err
 		return in, fmt.Errorf("there is no provider %s in %s", pkg, o.Config.File)
 	}
 	profile := p.Profile
+	if p.CredentialEntry != "" {
+		v, err := vault.Open(o.Config.VaultOptions(o.DataDir, o.LookupEnv))
+		if err != nil {
+			return in, err
+		}
+		profile = withCredential(v.Get, p)
+	}
 	ctx, cancel := context.WithTimeout(ctx, profile.Limits.Connect)
 	defer cancel()
 	began := o.Now()

@@ -14,6 +14,7 @@ import (
 	"github.com/ostiary/ostiary/internal/identity"
 	"github.com/ostiary/ostiary/internal/mcpwire/endpoint"
 	"github.com/ostiary/ostiary/internal/provider"
+	"github.com/ostiary/ostiary/internal/vault"
 )
 
 // profiles are the profiles of the providers that this host starts.
@@ -24,7 +25,7 @@ func (h *Host) profiles() ([]provider.Profile, error) {
 	}
 	for _, p := range h.o.Config.Providers {
 		if len(h.o.Only) == 0 || slices.Contains(h.o.Only, p.Profile.Package) {
-			out = append(out, h.withCredential(p))
+			out = append(out, withCredential(h.secret, p))
 		}
 	}
 	for _, pkg := range h.o.Only {
@@ -35,9 +36,14 @@ func (h *Host) profiles() ([]provider.Profile, error) {
 	return out, nil
 }
 
+// secret reads the vault of the data directory.
+func (h *Host) secret(ctx context.Context, name string) (vault.Secret, error) {
+	return h.vault.Get(ctx, name)
+}
+
 // withCredential is a provider's profile with its bearer token out of the vault, if that is where it is. The vault is asked
 // when the token is needed: while it is locked, this provider alone is down (F-11).
-func (h *Host) withCredential(p config.Provider) provider.Profile {
+func withCredential(secret func(context.Context, string) (vault.Secret, error), p config.Provider) provider.Profile {
 	profile := p.Profile
 	if p.CredentialEntry == "" || profile.HTTP == nil {
 		return profile
@@ -46,11 +52,11 @@ func (h *Host) withCredential(p config.Provider) provider.Profile {
 	remote.Credential = func() (string, error) {
 		ctx, cancel := context.WithTimeout(context.Background(), profile.Limits.Connect) // asked for where there is no context
 		defer cancel()
-		secret, err := h.vault.Get(ctx, p.CredentialEntry)
+		token, err := secret(ctx, p.CredentialEntry)
 		if err != nil {
 			return "", fmt.Errorf("credential %s: %w", p.CredentialEntry, err)
 		}
-		return secret.Reveal(), nil
+		return token.Reveal(), nil
 	}
 	profile.HTTP = &remote
 	return profile

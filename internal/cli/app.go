@@ -210,11 +210,11 @@ const stopWithin = 30 * time.Second
 
 // withHost starts a host of the command's own, without an inbound side, for as long as fn runs.
 func (a *app) withHost(ctx context.Context, only []string, fn func(*ostiary.Host, *config.Config) error) error {
-	return a.withHostOptions(ctx, func(o *ostiary.Options) { o.Only, o.NoEndpoint = only, true }, fn)
+	return a.withHostOptions(ctx, slog.LevelWarn, func(o *ostiary.Options) { o.Only, o.NoEndpoint = only, true }, fn)
 }
 
-func (a *app) withHostOptions(ctx context.Context, change func(*ostiary.Options), fn func(*ostiary.Host, *config.Config) error) (err error) {
-	h, c, err := a.host(slog.LevelWarn, change)
+func (a *app) withHostOptions(ctx context.Context, level slog.Level, change func(*ostiary.Options), fn func(*ostiary.Host, *config.Config) error) (err error) {
+	h, c, err := a.host(level, change)
 	if err != nil {
 		return err
 	}

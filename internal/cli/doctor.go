@@ -18,6 +18,7 @@ import (
 	"github.com/ostiary/ostiary"
 	"github.com/ostiary/ostiary/call"
 	"github.com/ostiary/ostiary/internal/config"
+	"github.com/ostiary/ostiary/internal/vault"
 )
 
 // finding is one line of the doctor's report.
@@ -70,6 +71,7 @@ func (d *doctor) examine(ctx context.Context, offline bool) {
 		return
 	}
 	d.listening(c)
+	d.credentials(ctx, c)
 	for _, p := range c.Providers {
 		if ctx.Err() != nil {
 			return
@@ -168,6 +170,27 @@ func (d *doctor) listening(c *config.Config) {
 	d.add("ok", "address", "", "%s is free", c.Server.Listen)
 }
 
+// credentials looks whether the vault has what the configuration names, where it names anything.
+func (d *doctor) credentials(ctx context.Context, c *config.Config) {
+	for _, p := range c.Providers {
+		if p.CredentialEntry == "" {
+			continue
+		}
+		v, dir, _, err := d.openVault()
+		if err == nil {
+			_, err = v.Get(ctx, p.CredentialEntry)
+		}
+		switch {
+		case errors.Is(err, vault.ErrNotFound):
+			d.add(d.severity(p), "vault", "ostiary vault set "+p.CredentialEntry, "%s does not have %s, which provider %s names", filepath.Join(dir, vault.File), p.CredentialEntry, p.Profile.Package)
+		case err != nil:
+			d.add(d.severity(p), "vault", "", "%v", err)
+		default:
+			d.add("ok", "vault", "", "has %s for provider %s", p.CredentialEntry, p.Profile.Package)
+		}
+	}
+}
+
 // program says whether a provider's program is there; a provider that is no program passes.
 func (d *doctor) program(p config.Provider) bool {
 	check := "provider " + p.Profile.Package
@@ -195,7 +218,11 @@ func (d *doctor) severity(p config.Provider) string {
 
 func (d *doctor) provider(ctx context.Context, c *config.Config, p config.Provider) {
 	check := "provider " + p.Profile.Package
-	in, err := ostiary.Inspect(ctx, ostiary.Options{Config: c, Logger: d.logger(slog.LevelError), LookupEnv: d.env}, p.Profile.Package)
+	dir, err := d.dataDir(c)
+	if err != nil {
+		return // reported already
+	}
+	in, err := ostiary.Inspect(ctx, ostiary.Options{Config: c, DataDir: dir, Logger: d.logger(slog.LevelError), LookupEnv: d.env}, p.Profile.Package)
 	if err != nil {
 		d.add(d.severity(p), check, "", "%v", err)
 		return

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"slices"
 	"strings"
@@ -35,7 +36,8 @@ func (a *app) withReview(ctx context.Context, only []string, fn func(adminapi.Ga
 			return fail(call.ExitStore, "no gateway has run on this data directory yet; name another with --data", "open data directory: %w", err)
 		}
 	}
-	return a.withHostOptions(ctx, func(o *ostiary.Options) { o.Only, o.NoEndpoint, o.Offline = only, true, only == nil }, func(h *ostiary.Host, _ *config.Config) error {
+	// What waits is said by the commands themselves, and need not be in the log too.
+	return a.withHostOptions(ctx, slog.LevelError, func(o *ostiary.Options) { o.Only, o.NoEndpoint, o.Offline = only, true, only == nil }, func(h *ostiary.Host, _ *config.Config) error {
 		return fn(h)
 	})
 }
