@@ -29,7 +29,7 @@ const (
 	// QUARANTINED has the reasons of admission; this is the one that a call finds: a tool is not the one that was expected
 	// (R6.6).
 	ReasonSchemaDrift ReasonCode = "schema_drift"
-	ReasonStopped        ReasonCode = "stopped"         // DISABLED: the gateway is stopping
+	ReasonStopped     ReasonCode = "stopped" // DISABLED: the gateway is stopping
 )
 
 // Provider is one admitted MCP server while the gateway runs. It is safe for concurrent use.
