@@ -73,7 +73,8 @@ func recordItem(tx Tx, p *Plan, i *Item, pins []Pin, first bool, now time.Time) 
 			return nil, err
 		}
 	case New:
-		if first && len(i.Offered.Findings) == 0 {
+		// A server's instructions are never handed to a model, so what screening says of them is shown, and keeps nothing out.
+		if first && (len(i.Offered.Findings) == 0 || i.Offered.RawName == "") {
 			return put(tx, i.Offered, Admitted, ByFirstUse, now)
 		}
 	}
