@@ -21,8 +21,8 @@ type Offer struct {
 	// same name that is started differently is not the one that was admitted. Zero: it does not count.
 	Origin call.Digest
 	Tools  []*call.Descriptor
-	// Findings are what screening said of a tool, by its raw name, or of the instructions, by "" (R6.7). What has findings is
-	// never admitted by first use.
+	// Findings are what screening said of a tool, by its raw name, or of the instructions, by "" (R6.7). A tool that
+	// has findings is never admitted by first use.
 	Findings map[string][]string
 }
 
