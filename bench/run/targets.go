@@ -119,11 +119,16 @@ func (o *options) ostiaryTarget(name string, port int, naming string, providers 
 	}
 	fmt.Fprintf(&b, "[export.default]\nnaming = %q\ntools = [%s]\n", naming, quoteAll(exported))
 	config := filepath.Join(dir, "ostiary.toml")
+	// A provider that is reached otherwise is not the one that was admitted, so each kind has a ledger of its own.
+	data := filepath.Join(dir, "data-http")
+	if len(providers) > 0 && providers[0].url == "" {
+		data = filepath.Join(dir, "data-stdio")
+	}
 	// Errors of writing show when the gateway does not start.
 	_ = os.MkdirAll(dir, 0o755)
 	_ = os.WriteFile(config, []byte(b.String()), 0o600)
 	t := target{Name: name, URL: "http://" + address(port), Path: "/v1/mcp", Era: "modern", Headers: map[string]string{"Authorization": "Bearer " + token},
-		Start: &start{Cmd: []string{o.ostiary, "serve", "--config", config, "--data", filepath.Join(dir, "data")}, Env: map[string]string{"OSTIARY_TOKEN": token},
+		Start: &start{Cmd: []string{o.ostiary, "serve", "--config", config, "--data", data}, Env: map[string]string{"OSTIARY_TOKEN": token},
 			ReadyURL: "http://" + address(port) + "/readyz", ReadyIn: 120, Log: filepath.Join(dir, "log")}}
 	if naming == "flat" {
 		t.Tool = providers[0].name + "__echo"
