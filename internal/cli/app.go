@@ -232,19 +232,28 @@ func (a *app) withHostOptions(ctx context.Context, level slog.Level, change func
 	return fn(h, c)
 }
 
+// running is the gateway that runs on the data directory, nil if there is none, and the directory.
+func (a *app) running(ctx context.Context) (*adminapi.Client, string, error) {
+	_, dir, err := a.place()
+	if err != nil {
+		return nil, "", err
+	}
+	c, err := adminapi.Dial(ctx, dir)
+	if errors.Is(err, adminapi.ErrNotRunning) {
+		return nil, dir, nil
+	}
+	return c, dir, err
+}
+
 // withOperations gives fn the gateway that runs on the data directory, or starts what is needed in this process. only
 // limits the latter to some providers; nil: all.
 func (a *app) withOperations(ctx context.Context, only []string, fn func(ostiary.Operations) error) error {
-	_, dir, err := a.place()
+	running, _, err := a.running(ctx)
 	if err != nil {
 		return err
 	}
-	running, err := adminapi.Dial(ctx, dir)
-	if err == nil {
+	if running != nil {
 		return fn(running)
-	}
-	if !errors.Is(err, adminapi.ErrNotRunning) {
-		return err
 	}
 	return a.withHost(ctx, only, func(h *ostiary.Host, _ *config.Config) error { return fn(h) })
 }

@@ -20,16 +20,12 @@ import (
 // withReview gives fn the gateway that runs on the data directory. Without one, fn gets what the data directory knows if
 // only is nil; else the providers that it names, all if it is empty, are started in this process first.
 func (a *app) withReview(ctx context.Context, only []string, fn func(adminapi.Gateway) error) error {
-	_, dir, err := a.place()
+	running, dir, err := a.running(ctx)
 	if err != nil {
 		return err
 	}
-	running, err := adminapi.Dial(ctx, dir)
-	if err == nil {
+	if running != nil {
 		return fn(running)
-	}
-	if !errors.Is(err, adminapi.ErrNotRunning) {
-		return err
 	}
 	if only == nil {
 		if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
