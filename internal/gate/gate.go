@@ -11,6 +11,7 @@ import (
 	"github.com/ostiary/ostiary/call"
 	"github.com/ostiary/ostiary/internal/admission"
 	"github.com/ostiary/ostiary/internal/approval"
+	"github.com/ostiary/ostiary/internal/drift"
 	"github.com/ostiary/ostiary/internal/evidence"
 	"github.com/ostiary/ostiary/internal/firewall"
 	"github.com/ostiary/ostiary/internal/policy"
@@ -204,7 +205,7 @@ func (p *passage) asAdmitted(ctx context.Context) *refusal {
 	if t.Provider.Gone(t.RawName) {
 		return &refusal{code: call.CodeToolNotAllowed, detail: "the server does not offer the tool any more"}
 	}
-	if !t.Expected.IsZero() && t.SchemaDigest != t.Expected {
+	if drift.Compare(t.Descriptor, t.Expected) != nil {
 		p.isolate(ctx, "", "the input schema of a tool does not have the digest that the configuration gives")
 		return &refusal{code: call.CodeSchemaDrift, detail: "the input schema does not have the expected digest"}
 	}
