@@ -22,6 +22,9 @@ type Request struct {
 	// Meta is the caller's _meta as a raw JSON object without the keys that the protocol or the runtime reserves; nil: none.
 	Meta []byte
 
+	// Frontier is what the caller has seen of the world (R5.6); nil: it does not say.
+	Frontier Frontier
+
 	// Progress takes the provider's progress, in order, never after Call has returned. nil: the caller wants none.
 	Progress func(Progress)
 	// Log takes the provider's log messages of this call (notifications/message). nil: the caller wants none.
@@ -50,6 +53,12 @@ type Reply struct {
 	Outcome Outcome
 	Result  []byte         // the provider's result object, byte for byte
 	Error   *ProviderError // the provider's JSON-RPC error
+
+	// Frontier is what the caller has seen after the call, of the scopes that the call observes or publishes: what it stated,
+	// and the call's own commit where nothing stands between the two. After a stale frontier it is where those scopes stand.
+	Frontier Frontier
+	// Missed are the commits that a stale frontier does not know, oldest first, as many as fit (R5.6).
+	Missed []Commit
 
 	// Provenance is where Result comes from and how it was judged (R8.2); its zero value says nothing.
 	Provenance Provenance

@@ -1,0 +1,26 @@
+package call
+
+import "time"
+
+// Scope names a part of the world that calls observe and publish, such as aurora:mcp:files or qq:group:42 (R4.3).
+type Scope string
+
+// Frontier is what somebody has seen of the world: the sequence of the last commit known, by scope. A scope that is not in
+// it is one of which nothing has been seen. nil says nothing at all; an empty one says that nothing has been seen.
+type Frontier map[Scope]int64
+
+// Commit is one fact of the world, as it stands in one scope (R5.7). A commit in several scopes has a sequence in each.
+type Commit struct {
+	Scope Scope
+	Seq   int64 // from 1, without gaps, in this scope
+
+	ID       string    // of the commit; never repeats
+	Provider string    // whose fact it is: the package
+	Source   string    // where its provider says that it comes from; "" for the runtime's own
+	Kind     string    // message.received, tool.succeeded …
+	Time     time.Time // when it was committed
+	Occurred time.Time // when its provider says that it happened, zero if it does not say
+	Summary  string    // one line fit for a model: it has been screened
+	Data     []byte    // a JSON object, screened; nil: none
+	CallID   ID        // the call that made it; "" for an event
+}
