@@ -26,6 +26,7 @@ type admissions struct {
 	mu     sync.Mutex // one comparison or decision at a time; guards what follows
 	offers map[string]admission.Offer
 	pins   map[admission.Key]admission.Pin // the admitted ones, with no digest in their keys
+	owed   owed
 }
 
 // admitOffers compares what all providers offer with what was admitted, once they have started (R6.6), and with the lock if
@@ -66,12 +67,14 @@ func (h *Host) listed(p *provider.Provider, offered []*call.Descriptor) {
 	defer cancel()
 	h.admitted.mu.Lock()
 	defer h.admitted.mu.Unlock()
+	delete(h.admitted.owed.listings, p.Profile.Package)
 	err := h.compareLocked(ctx, p, offered)
 	if err == nil {
 		err = h.reloadLocked(ctx)
 	}
 	if err != nil { // what cannot be held against its pins is not used
 		h.log.Error("compare a listing with what was admitted", "provider", p.Profile.Package, "err", err)
+		h.admitted.owed.listing(p, offered)
 		p.Quarantine(provider.ReasonSchemaDrift, "a listing could not be compared with what was admitted", h.o.Now())
 	}
 }
@@ -221,7 +224,7 @@ func (h *Host) reloadLocked(ctx context.Context) error {
 		}
 	}
 	for _, p := range h.providers.Providers() {
-		if p.Catalog() == nil {
+		if _, open := h.admitted.owed.listings[p.Profile.Package]; open || p.Catalog() == nil {
 			continue
 		}
 		if q, ok := whole[p.Profile.Package]; ok {
@@ -233,29 +236,13 @@ func (h *Host) reloadLocked(ctx context.Context) error {
 	return h.refreshExports()
 }
 
-// isolate keeps a quarantine that a call has found a ground for. Meanwhile somebody may have admitted what it found.
+// isolate keeps a quarantine that a call has found a ground for.
 func (h *Host) isolate(ctx context.Context, q admission.Quarantine) {
 	ctx, cancel := context.WithTimeout(ctx, writeTime)
 	defer cancel()
 	h.admitted.mu.Lock()
 	defer h.admitted.mu.Unlock()
-	if q.Tool != "" && !h.drifted(q.Provider, q.Tool) {
-		return
-	}
-	err := h.store.Update(ctx, func(tx store.Tx) error {
-		before, err := tx.Quarantines()
-		if err != nil {
-			return err
-		}
-		if err := admission.Isolate(tx, q); err != nil {
-			return err
-		}
-		after, err := tx.Quarantines()
-		if err != nil {
-			return err
-		}
-		return h.appendQuarantines(tx, before, after, "")
-	})
+	err := h.keepQuarantine(ctx, q)
 	if err == nil {
 		err = h.reloadLocked(ctx)
 	}

@@ -110,6 +110,7 @@ func (h *Host) Start(ctx context.Context) (err error) {
 		return err
 	}
 	h.push(func(ctx context.Context) error { return h.record(ctx, ledger.KindClosed, map[string]any{"pid": h.pid}) })
+	h.push(h.lastChance)
 	closed, err := h.gate.Recover(ctx)
 	if err != nil {
 		return fmt.Errorf("close open calls: %w", err)

@@ -137,6 +137,9 @@ func (h *Host) Status(context.Context) (Status, error) {
 		s.Warnings = append(s.Warnings, w.Error())
 	}
 	s.Warnings = append(s.Warnings, h.waiting()...)
+	if n := h.gate.Late(); n > 0 {
+		s.Warnings = append(s.Warnings, fmt.Sprintf("%d outcomes wait in memory until the ledger can be written", n))
+	}
 	return s, nil
 }
 

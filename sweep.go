@@ -2,6 +2,7 @@ package ostiary
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/ostiary/ostiary/internal/approval"
@@ -16,7 +17,8 @@ const (
 	writeTime  = 10 * time.Second
 )
 
-// sweep ends, every few seconds until Stop, what has run out of time: requests, grants, and evidence (R8.6).
+// sweep ends, every few seconds until Stop, what has run out of time: requests, grants, and evidence (R8.6). It also writes
+// what could not be written before.
 func (h *Host) sweep(ctx context.Context) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	done := make(chan struct{})
@@ -29,7 +31,7 @@ func (h *Host) sweep(ctx context.Context) {
 			case <-ctx.Done():
 				return
 			case <-tick.C:
-				if err := h.sweepOnce(ctx); err != nil && ctx.Err() == nil {
+				if err := errors.Join(h.catchUp(ctx), h.sweepOnce(ctx)); err != nil && ctx.Err() == nil {
 					h.log.Warn("sweep", "err", err)
 				}
 			}

@@ -2,6 +2,7 @@ package gate
 
 import (
 	"context"
+	"errors"
 
 	"github.com/ostiary/ostiary/call"
 	"github.com/ostiary/ostiary/internal/evidence"
@@ -24,7 +25,8 @@ func (p *passage) held() *evidence.Sealed {
 }
 
 // commitIntent spends the grant and writes the intent, both or neither: of two calls that want one grant, one goes on.
-func (p *passage) commitIntent(ctx context.Context) *refusal {
+// If the disk stops answering meanwhile it is uncertain which, and the call goes no further.
+func (p *passage) commitIntent(ctx context.Context) (no *refusal, uncertain bool) {
 	relaxed := p.relaxed()
 	intent := ledger.Intent{CallID: p.id, Started: p.started, Principal: p.request.Principal.ID, Session: p.request.Session, Tool: p.tool.ID}
 	entry := p.entry(ledger.KindCallIntent, p.intentBody())
@@ -59,16 +61,16 @@ func (p *passage) commitIntent(ctx context.Context) *refusal {
 		return tx.OpenIntent(intent)
 	}
 	if err := p.write(ctx, relaxed, write); err != nil {
-		return approvalRefusal(err)
+		return approvalRefusal(err), errors.Is(err, store.ErrUncertain)
 	}
-	return nil
+	return nil, false
 }
 
 func (p *passage) commitOutcome(ctx context.Context, reply call.Reply, answer call.Answer) error {
 	// The caller may have gone; what happened is recorded all the same.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.gate.o.CommitTimeout)
 	defer cancel()
-	entry := p.entry(ledger.KindCallOutcome, outcomeBody(reply.Outcome, answer, p.finding))
+	entry := p.entry(ledger.KindCallOutcome, outcomeBody(reply.Outcome, answer, p.finding, ""))
 	reads, held := p.reads(reply.Outcome), p.held()
 	return p.write(ctx, p.relaxed() && held == nil, func(tx store.Tx) error {
 		if held != nil {

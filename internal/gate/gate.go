@@ -60,6 +60,7 @@ type Options struct {
 type Gate struct {
 	o      Options
 	taints taints
+	late   late
 }
 
 // New makes a gate.
@@ -141,7 +142,9 @@ func (g *Gate) Call(ctx context.Context, r call.Request) call.Reply {
 	}
 
 	// 9. Commit the intent, and spend the grant with it. From here on the call has exactly one outcome, whatever happens.
-	if no := p.commitIntent(ctx); no != nil {
+	if no, uncertain := p.commitIntent(ctx); uncertain {
+		return p.turnBackLater(no)
+	} else if no != nil {
 		return p.turnBack(ctx, no)
 	}
 	g.o.Failpoint("intent")
@@ -158,7 +161,11 @@ func (g *Gate) Call(ctx context.Context, r call.Request) call.Reply {
 	// 12. Commit outcome and verdict, chained to the intent. What is not recorded is not released.
 	if err := p.commitOutcome(ctx, reply, answer); err != nil {
 		g.o.Logger.Error("commit outcome", "call", p.id, "tool", tool.ID, "err", err)
-		return p.unrecorded(reply.Outcome)
+		told := p.unrecorded(reply.Outcome)
+		if passing(err) {
+			p.writeLater(reply.Outcome, told.Outcome.Code, answer)
+		}
+		return told
 	}
 	g.o.Failpoint("outcome")
 

@@ -17,11 +17,7 @@ func (p *passage) refuse(ctx context.Context, code call.Code, detail string) cal
 
 // refuseSaying also tells the caller something that is the caller's own, such as what is wrong with its arguments.
 func (p *passage) refuseSaying(ctx context.Context, code call.Code, detail, saying string) call.Reply {
-	o := call.Outcome{Status: call.Failed, Delivery: call.NotSent, Effect: call.EffectNone, Code: code, CallID: p.id, Detail: detail}
-	p.complete(&o)
-	if saying != "" {
-		o.Message += " (" + clip(saying, 500) + ")"
-	}
+	o := p.notSent(code, detail, saying)
 	entry := p.entry(ledger.KindCallRefused, p.refusedBody(o))
 	// A refusal is recorded, but it is a refusal already: if that fails, the log has it, and the caller learns no less.
 	// It is recorded though the caller may have gone.
@@ -42,6 +38,16 @@ func (p *passage) refuseSaying(ctx context.Context, code call.Code, detail, sayi
 		p.gate.o.Logger.Warn("record refusal", "call", p.id, "code", code, "err", err)
 	}
 	return call.Reply{Outcome: o}
+}
+
+// notSent is the outcome of a call that goes no further before anything was sent.
+func (p *passage) notSent(code call.Code, detail, saying string) call.Outcome {
+	o := call.Outcome{Status: call.Failed, Delivery: call.NotSent, Effect: call.EffectNone, Code: code, CallID: p.id, Detail: detail}
+	p.complete(&o)
+	if saying != "" {
+		o.Message += " (" + clip(saying, 500) + ")"
+	}
+	return o
 }
 
 // conclude says what may be concluded from an answer (R3.1, R3.2, R3.4). Only a definite answer makes a call failed once
@@ -210,7 +216,7 @@ func (g *Gate) Recover(ctx context.Context) (closed int, err error) {
 			o := call.Outcome{Status: call.StatusUnknown, Delivery: call.DeliveryUnknown, Effect: call.EffectUnconfirmed, Code: call.CodeInterrupted}
 			(&passage{}).complete(&o)
 			e := ledger.Entry{Time: now, Kind: ledger.KindCallOutcome, CallID: i.CallID, Session: i.Session, Principal: i.Principal,
-				Body: outcomeBody(o, call.Answer{}, nil)}
+				Body: outcomeBody(o, call.Answer{}, nil, "")}
 			if err := tx.Append(e); err != nil {
 				return err
 			}

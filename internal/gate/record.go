@@ -58,8 +58,9 @@ func (p *passage) refusedBody(o call.Outcome) []byte {
 	return append(b, '}')
 }
 
-// outcomeBody has the state of R8.1 in it: a result without a verdict is one that nobody was given.
-func outcomeBody(o call.Outcome, a call.Answer, f *finding) []byte {
+// outcomeBody has the state of R8.1 in it: a result without a verdict is one that nobody was given. So is that of a call
+// whose caller was told something else in its place, because the outcome could not be recorded when it was known.
+func outcomeBody(o call.Outcome, a call.Answer, f *finding, told call.Code) []byte {
 	b := make([]byte, 0, 320)
 	b = append(b, '{')
 	if f != nil && len(f.artefacts) > 0 {
@@ -94,6 +95,9 @@ func outcomeBody(o call.Outcome, a call.Answer, f *finding) []byte {
 		b = text(b, "stage", string(o.Stage))
 	}
 	b = text(b, "status", o.Status.String())
+	if told != "" {
+		b = text(b, "told", string(told))
+	}
 	if f != nil {
 		b = text(b, "verdict", f.kind.String())
 	}

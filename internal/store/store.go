@@ -19,6 +19,9 @@ var (
 	// ErrUnavailable says that the store cannot be written: full, broken, closed, or not answering. Calls are refused
 	// while it lasts (R9.2).
 	ErrUnavailable = errors.New("store unavailable")
+	// ErrUncertain comes with ErrUnavailable when it is not known whether the transaction was written: it was being committed
+	// when the disk stopped answering. What is written later sees whether it was.
+	ErrUncertain = errors.New("not known whether it was written")
 	// ErrLocked says that another process holds the data directory (F-07).
 	ErrLocked = errors.New("data directory is in use")
 )
@@ -46,8 +49,8 @@ type Store interface {
 	// Update runs fn in a transaction and returns when it is on disk. Waiting updates are grouped into one commit. fn may
 	// run twice and must have no effect but through its Tx; it must not keep it, and must not block. An error of fn is
 	// returned as it is and nothing of this fn is written; a failure of the store is ErrUnavailable, wrapped. When ctx
-	// ends before fn's turn has come, its error is returned and nothing of fn is written; after that it is too late to give up. A disk that does not answer is
-	// ErrUnavailable after a bound (F-50); then, too, it is not known of the fn that was being committed.
+	// ends before fn's turn has come, its error is returned and nothing of fn is written; after that it is too late to give up.
+	// A disk that does not answer is ErrUnavailable after a bound (F-50), with ErrUncertain for the fn that was being committed.
 	Update(ctx context.Context, fn func(Tx) error) error
 
 	// Enqueue hands fn over to be committed soon, in order with all other updates, and returns without waiting for the

@@ -158,8 +158,8 @@ func TestF50_StalledDisk(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 8 {
 		wg.Go(func() {
-			if err := s.Update(context.Background(), storetest.OpenCall(call.ID(fmt.Sprint("waiting", i)))); !errors.Is(err, store.ErrUnavailable) {
-				t.Errorf("update on a stalled disk: got %v, want ErrUnavailable", err)
+			if err := s.Update(context.Background(), storetest.OpenCall(call.ID(fmt.Sprint("waiting", i)))); !errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrUncertain) {
+				t.Errorf("update that waits for a stalled disk: got %v, want ErrUnavailable alone", err)
 			}
 		})
 	}
@@ -183,6 +183,33 @@ func TestF50_StalledDisk(t *testing.T) {
 			t.Errorf("%s was refused before the writer took it, and is in the ledger", r.CallID)
 		}
 	}
+}
+
+// F-50: who was with the writer when the disk stopped answering learns that it is uncertain; what is written next sees what
+// became of it.
+func TestF50_Uncertain(t *testing.T) {
+	dir := t.TempDir()
+	s, _ := openHooked(t, dir, 50*time.Millisecond)
+	release := make(chan struct{})
+	err := s.Update(t.Context(), func(tx store.Tx) error {
+		go func() {
+			for s.Healthy() == nil {
+				time.Sleep(time.Millisecond)
+			}
+			close(release)
+		}()
+		<-release
+		return storetest.OpenCall("slow")(tx)
+	})
+	if !errors.Is(err, store.ErrUnavailable) || !errors.Is(err, store.ErrUncertain) {
+		t.Errorf("got %v, want ErrUnavailable and ErrUncertain", err)
+	}
+	waitHealthy(t, s)
+	if err := s.Update(t.Context(), storetest.CloseCall("slow")); err != nil {
+		t.Errorf("what was uncertain was written, but: %v", err)
+	}
+	closeTest(t, s)
+	verifyDir(t, dir)
 }
 
 // A caller that gives up waiting is answered at once, and what still waits in the queue is not written.

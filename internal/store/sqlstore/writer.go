@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"context"
+	"fmt"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -30,7 +31,7 @@ func (o *op) abandon() bool { return o.state.CompareAndSwap(opWaiting, opAbandon
 // updates keeps ops of Update whose answer was received: nobody else knows them any more.
 var updates = sync.Pool{New: func() any { return &op{done: make(chan error, 1)} }}
 
-// Update implements store.Store. ErrUnavailable while the disk does not answer leaves open whether fn was committed.
+// Update implements store.Store.
 func (s *Store) Update(ctx context.Context, fn func(store.Tx) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -61,12 +62,15 @@ func (s *Store) Update(ctx context.Context, fn func(store.Tx) error) error {
 		}
 	case <-healthy.ended:
 	}
-	if !o.abandon() && !healthy.next.stalled {
-		err := <-o.done // the writer has it, and is about to answer
-		updates.Put(o)
-		return err
+	switch {
+	case o.abandon():
+		return healthy.next.err
+	case healthy.next.stalled:
+		return fmt.Errorf("%w: %w", store.ErrUncertain, healthy.next.err)
 	}
-	return healthy.next.err
+	err := <-o.done // the writer has it, and is about to answer
+	updates.Put(o)
+	return err
 }
 
 // Enqueue implements store.Store.
