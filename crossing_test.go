@@ -428,6 +428,39 @@ func TestR7_5_PendingThenSpentOnce(t *testing.T) {
 	}
 }
 
+// R7.5: a grant that was taken back lets nothing through, one by one or all at once.
+func TestR7_5_Revoked(t *testing.T) {
+	g := startGateway(t, needsApproval(0))
+	for _, text := range []string{"a", "b", "c"} {
+		must(t, g.ask("write_note", `{"text":"`+text+`"}`), `"code":"approval_pending"`)
+		if _, err := g.Decide(t.Context(), ostiary.ApprovalDecision{ID: g.wait().ID, Grant: true}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, wrong := range []ostiary.Revocation{{}, {ID: "x", All: true}} {
+		if _, err := g.Revoke(t.Context(), wrong); ostiary.FaultOf(err) != ostiary.FaultInvalid {
+			t.Errorf("%+v: %v", wrong, err)
+		}
+	}
+	all, err := g.Approvals(t.Context(), true)
+	if err != nil || len(all) != 3 {
+		t.Fatalf("%+v, %v", all, err)
+	}
+	one, err := g.Revoke(t.Context(), ostiary.Revocation{ID: all[0].ID})
+	if err != nil || len(one) != 1 || one[0].State != "REVOKED" {
+		t.Fatalf("%+v, %v", one, err)
+	}
+	if _, err := g.Revoke(t.Context(), ostiary.Revocation{ID: all[0].ID}); ostiary.FaultOf(err) != ostiary.FaultDecided {
+		t.Errorf("revoked twice: %v", err)
+	}
+	if rest, err := g.Revoke(t.Context(), ostiary.Revocation{All: true, Reason: "enough"}); err != nil || len(rest) != 2 {
+		t.Fatalf("%+v, %v", rest, err)
+	}
+	for _, text := range []string{"a", "b", "c"} {
+		must(t, g.ask("write_note", `{"text":"`+text+`"}`), `"code":"approval_declined"`, "taken back")
+	}
+}
+
 // R7.5: declined means declined, for a while without asking again. F-53: nobody decides on a request of their own.
 func TestR7_5_Declined(t *testing.T) {
 	g := startGateway(t, needsApproval(0))
@@ -536,6 +569,24 @@ naming = "raw"
 		t.Fatal(err)
 	}
 	must(t, string(explained), "flow.private_untrusted_egress", "untrusted", "private")
+
+	// What the caller has read without a session counts for good, until the operator says that it is forgotten.
+	all, err := g.Taints(t.Context())
+	if err != nil || len(all) != 1 || all[0].Principal != "default" || all[0].Session != "" || len(all[0].Taints) != 2 {
+		t.Fatalf("%+v, %v", all, err)
+	}
+	was, err := g.DropTaint(t.Context(), ostiary.TaintDrop{Principal: "default", Reason: "started anew"})
+	if err != nil || len(was.Taints) != 2 {
+		t.Fatalf("%+v, %v", was, err)
+	}
+	must(t, g.ask("write_note", `{"text":"e"}`), `"status":"succeeded"`)
+	if _, err := g.DropTaint(t.Context(), ostiary.TaintDrop{Principal: "default"}); ostiary.FaultOf(err) != ostiary.FaultNotFound {
+		t.Errorf("forgotten twice: %v", err)
+	}
+	must(t, g.ask("add", `{"a":1,"b":2}`)+g.ask("meta", `{}`), "!code")
+	must(t, g.ask("write_note", `{"text":"f"}`), `"code":"approval_pending"`)
+	g.stop()
+	must(t, g.records(), `taint.dropped local:operator {"decider":"local:operator","principal":"default","reason":"started anew","taints":["untrusted","private"]}`)
 }
 
 const aSecret = "ghp_16C7e42F292c6912E7710c838347Ae178B4a" // made up, of the shape of a token

@@ -26,6 +26,15 @@ type Review interface {
 	Approval(ctx context.Context, id string) (ApprovalInfo, error)
 	// Decide grants (once, or for the session) or declines a request.
 	Decide(ctx context.Context, d ApprovalDecision) (ApprovalInfo, error)
+	// Revoke takes a grant back that is not spent, or that is for a session; or all of them.
+	Revoke(ctx context.Context, d Revocation) ([]ApprovalInfo, error)
+
+	// Taints lists what sessions have read, as far as policy asks (A-27).
+	Taints(ctx context.Context) ([]TaintInfo, error)
+	// DropTaint forgets what a principal's session has read, or for the session "" what the principal has read without one.
+	// The operator answers for it: a call that carries data out is not asked about because of it any more. The taint is as it
+	// was.
+	DropTaint(ctx context.Context, d TaintDrop) (TaintInfo, error)
 
 	// Evidence lists what the firewall held.
 	Evidence(ctx context.Context, f EvidenceFilter) ([]EvidenceInfo, error)
@@ -111,6 +120,27 @@ type ApprovalDecision struct {
 	Grant      bool   `json:"grant"`
 	ForSession bool   `json:"for_session,omitempty"`
 	Reason     string `json:"reason,omitempty"`
+}
+
+// Revocation takes one grant back, or all.
+type Revocation struct {
+	ID     string `json:"id,omitempty"`
+	All    bool   `json:"all,omitempty"`
+	Reason string `json:"reason,omitempty"`
+}
+
+// TaintInfo is what one session has read.
+type TaintInfo struct {
+	Principal string   `json:"principal"`
+	Session   string   `json:"session,omitempty"` // "": all that the principal does without one
+	Taints    []string `json:"taints"`
+}
+
+// TaintDrop forgets what a session has read.
+type TaintDrop struct {
+	Principal string `json:"principal"`
+	Session   string `json:"session,omitempty"`
+	Reason    string `json:"reason,omitempty"`
 }
 
 // EvidenceFilter chooses items.

@@ -1,6 +1,7 @@
 package ostiary
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -77,20 +78,33 @@ func (h *Host) Decide(ctx context.Context, d ApprovalDecision) (ApprovalInfo, er
 	return shownApproval(r), nil
 }
 
-// Revoke takes a grant back that is not spent, or that is for a session.
-func (h *Host) Revoke(ctx context.Context, id, reason string) (ApprovalInfo, error) {
-	var r approval.Request
+// Revoke implements [Review].
+func (h *Host) Revoke(ctx context.Context, d Revocation) ([]ApprovalInfo, error) {
+	if d.All == (d.ID != "") {
+		return nil, fmt.Errorf("revoke approvals: %w: name one, or all", ErrInvalidDecision)
+	}
+	var revoked []approval.Request
 	err := h.store.Update(ctx, func(tx store.Tx) (err error) {
-		if r, err = h.rules.Revoke(tx, approval.ID(id), operator.ID, reason, h.o.Now()); err != nil {
-			return err
+		if d.All {
+			revoked, err = h.rules.RevokeAll(tx, operator.ID, d.Reason, h.o.Now())
+		} else {
+			revoked = make([]approval.Request, 1)
+			revoked[0], err = h.rules.Revoke(tx, approval.ID(d.ID), operator.ID, d.Reason, h.o.Now())
 		}
-		return h.appendApproval(tx, ledger.KindApprovalDecided, &r)
+		for i := 0; i < len(revoked) && err == nil; i++ {
+			err = h.appendApproval(tx, ledger.KindApprovalDecided, &revoked[i])
+		}
+		return err
 	})
 	if err != nil {
-		return ApprovalInfo{}, fmt.Errorf("revoke approval %s: %w", id, err)
+		return nil, fmt.Errorf("revoke approval %s: %w", cmp.Or(d.ID, "of everything"), err)
 	}
-	h.hub.Notify(approval.ID(id))
-	return shownApproval(r), nil
+	out := make([]ApprovalInfo, len(revoked))
+	for i := range revoked {
+		h.hub.Notify(revoked[i].ID)
+		out[i] = shownApproval(revoked[i])
+	}
+	return out, nil
 }
 
 // appendApproval records what became of a request. It belongs to the call that asked first.
@@ -136,6 +150,29 @@ func shownApproval(r approval.Request) ApprovalInfo {
 		a.Decision = r.Decision.String()
 	}
 	return a
+}
+
+// Taints implements [Review].
+func (h *Host) Taints(ctx context.Context) (out []TaintInfo, err error) {
+	err = h.store.View(ctx, func(v store.View) error {
+		return v.EachTaint(func(principal, session string, t policy.Taint) bool {
+			out = append(out, TaintInfo{Principal: principal, Session: session, Taints: t.Names()})
+			return true
+		})
+	})
+	return out, err
+}
+
+// DropTaint implements [Review].
+func (h *Host) DropTaint(ctx context.Context, d TaintDrop) (TaintInfo, error) {
+	was, err := h.gate.DropTaint(ctx, d.Principal, d.Session, func(was policy.Taint) (ledger.Entry, error) {
+		body, err := marshal(map[string]any{"principal": d.Principal, "taints": was.Names(), "decider": operator.ID, "reason": d.Reason})
+		return ledger.Entry{Time: h.o.Now(), Kind: ledger.KindTaintDropped, Session: d.Session, Principal: operator.ID, Body: body}, err
+	})
+	if err != nil {
+		return TaintInfo{}, fmt.Errorf("forget %w", err)
+	}
+	return TaintInfo{Principal: d.Principal, Session: d.Session, Taints: was.Names()}, nil
 }
 
 // Explain implements [Review].

@@ -62,6 +62,15 @@ func (f *fake) Approval(_ context.Context, id string) (ostiary.ApprovalInfo, err
 func (f *fake) Decide(_ context.Context, d ostiary.ApprovalDecision) (ostiary.ApprovalInfo, error) {
 	return answer[ostiary.ApprovalInfo](f, d)
 }
+func (f *fake) Revoke(_ context.Context, d ostiary.Revocation) ([]ostiary.ApprovalInfo, error) {
+	return answer[[]ostiary.ApprovalInfo](f, d)
+}
+func (f *fake) Taints(context.Context) ([]ostiary.TaintInfo, error) {
+	return answer[[]ostiary.TaintInfo](f)
+}
+func (f *fake) DropTaint(_ context.Context, d ostiary.TaintDrop) (ostiary.TaintInfo, error) {
+	return answer[ostiary.TaintInfo](f, d)
+}
 func (f *fake) Evidence(_ context.Context, e ostiary.EvidenceFilter) ([]ostiary.EvidenceInfo, error) {
 	return answer[[]ostiary.EvidenceInfo](f, e)
 }

@@ -101,6 +101,21 @@ func (c *Client) Decide(ctx context.Context, d ostiary.ApprovalDecision) (ostiar
 	return ask[ostiary.ApprovalInfo](ctx, c, "Decide", d)
 }
 
+// Revoke takes grants back.
+func (c *Client) Revoke(ctx context.Context, d ostiary.Revocation) ([]ostiary.ApprovalInfo, error) {
+	return ask[[]ostiary.ApprovalInfo](ctx, c, "Revoke", d)
+}
+
+// Taints asks what sessions have read.
+func (c *Client) Taints(ctx context.Context) ([]ostiary.TaintInfo, error) {
+	return ask[[]ostiary.TaintInfo](ctx, c, "Taints", none{})
+}
+
+// DropTaint forgets what a session has read.
+func (c *Client) DropTaint(ctx context.Context, d ostiary.TaintDrop) (ostiary.TaintInfo, error) {
+	return ask[ostiary.TaintInfo](ctx, c, "DropTaint", d)
+}
+
 // Evidence asks for what the firewall held.
 func (c *Client) Evidence(ctx context.Context, f ostiary.EvidenceFilter) ([]ostiary.EvidenceInfo, error) {
 	return ask[[]ostiary.EvidenceInfo](ctx, c, "Evidence", f)

@@ -18,7 +18,8 @@ const maxBody = 32 << 20
 var paths = map[string]string{
 	"Status": "/v1/status", "Tools": "/v1/tools", "Call": "/v1/call",
 	"Admissions": "/v1/admissions", "Admit": "/v1/admit", "Quarantined": "/v1/quarantine", "Release": "/v1/quarantine/release", "Lock": "/v1/lock",
-	"Approvals": "/v1/approvals", "Approval": "/v1/approval", "Decide": "/v1/approval/decide",
+	"Approvals": "/v1/approvals", "Approval": "/v1/approval", "Decide": "/v1/approval/decide", "Revoke": "/v1/approval/revoke",
+	"Taints": "/v1/taints", "DropTaint": "/v1/taint/drop",
 	"Evidence": "/v1/evidence", "EvidenceContent": "/v1/evidence/content", "DecideEvidence": "/v1/evidence/decide",
 	"Explain": "/v1/explain",
 }
@@ -54,6 +55,10 @@ func routes(gw Gateway, logger *slog.Logger) http.Handler {
 	})
 	serve(mux, logger, "Approval", func(ctx context.Context, p ofID) (ostiary.ApprovalInfo, error) { return gw.Approval(ctx, p.ID) })
 	serve(mux, logger, "Decide", gw.Decide)
+	serve(mux, logger, "Revoke", gw.Revoke)
+
+	serve(mux, logger, "Taints", func(ctx context.Context, _ none) ([]ostiary.TaintInfo, error) { return gw.Taints(ctx) })
+	serve(mux, logger, "DropTaint", gw.DropTaint)
 
 	serve(mux, logger, "Evidence", gw.Evidence)
 	serve(mux, logger, "EvidenceContent", func(ctx context.Context, p ofID) (ostiary.EvidenceInfo, error) {

@@ -156,6 +156,42 @@ func TestRevoke(t *testing.T) {
 	}
 }
 
+// All grants at once: exactly those that can still be spent, and that the decider may decide on.
+func TestRevokeAll(t *testing.T) {
+	f := newFixture()
+	var ids []ID
+	for i, who := range []string{"alice", "carol", "bob", "dave"} {
+		c := aCall()
+		c.Principal = who
+		r, err := f.ask(c, noon.Add(time.Duration(i)*time.Second))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, r.ID)
+	}
+	for i, id := range ids[:3] {
+		decider := "bob"
+		if i == 2 {
+			decider = "eve" // it is bob's own call
+		}
+		if err := f.grant(id, ApprovedOnce, decider, noon.Add(time.Duration(i)*f.OnceLife/4)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var revoked []Request
+	if err := f.update(func(tx Tx) (err error) {
+		revoked, err = f.RevokeAll(tx, "bob", "enough", noon.Add(f.OnceLife))
+		return err
+	}); err != nil || len(revoked) != 1 || revoked[0].ID != ids[1] || revoked[0].Reason != "enough" {
+		t.Errorf("revoked %+v, %v", revoked, err)
+	}
+	for i, want := range []State{Granted, Revoked, Granted, Waiting} {
+		if got := f.rows[ids[i]].State; got != want {
+			t.Errorf("request %d is %s, want %s", i, got, want)
+		}
+	}
+}
+
 // F-53: of all that decide at once exactly one wins; who asks does not decide.
 func TestF53_Races(t *testing.T) {
 	f, c := newFixture(), aCall()

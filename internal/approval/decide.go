@@ -2,6 +2,7 @@ package approval
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/ostiary/ostiary/internal/review"
@@ -70,6 +71,27 @@ func (r *Rules) Revoke(tx Tx, id ID, decider, reason string, now time.Time) (Req
 		return Request{}, decidedAs(&q)
 	}
 	return decide(tx, q, Revoked, q.Decision, decider, reason, now)
+}
+
+// RevokeAll takes every grant back that can still be spent and that decider may decide on, oldest first.
+func (r *Rules) RevokeAll(tx Tx, decider, reason string, now time.Time) ([]Request, error) {
+	var grants []Request
+	if err := tx.EachApproval(func(q Request) bool {
+		if q.State == Granted && !q.over(now) && r.entitled(decider, &q) {
+			grants = append(grants, q)
+		}
+		return true
+	}); err != nil {
+		return nil, err
+	}
+	slices.SortFunc(grants, byAge)
+	for i := range grants {
+		var err error
+		if grants[i], err = decide(tx, grants[i], Revoked, grants[i].Decision, decider, reason, now); err != nil {
+			return nil, err
+		}
+	}
+	return grants, nil
 }
 
 // undecided reads a request that decider may decide on now.

@@ -92,6 +92,23 @@ func TestR7_5_Invariants(t *testing.T) {
 					delete(grants, id)
 				}
 			},
+			"revoke all": func(t *rapid.T) {
+				if rapid.IntRange(0, 9).Draw(t, "rarely") > 0 {
+					return
+				}
+				var revoked []Request
+				if err := f.update(func(tx Tx) (err error) { revoked, err = f.RevokeAll(tx, "eve", "", now); return err }); err != nil {
+					t.Fatal(err)
+				}
+				for _, r := range revoked {
+					delete(grants, r.ID)
+				}
+				for id, g := range grants {
+					if now.Before(g.until) && spent[id] == 0 {
+						t.Fatalf("%s can still be spent", id)
+					}
+				}
+			},
 			"expire": func(t *rapid.T) {
 				for _, r := range f.expire(now) {
 					if r.State == Expired {

@@ -23,7 +23,7 @@ func newApprovalsCommand(a *app) *cobra.Command {
 		Long: `A call that needs approval waits, and ends as approval_pending after a while; its request stays. Once it is granted, exactly
 the same call goes through when it is repeated: the same tool as it was then, the same arguments, the same caller.`,
 	}
-	c.AddCommand(newApprovalsListCommand(a), newApprovalsShowCommand(a), newApprovalsGrantCommand(a), newApprovalsDeclineCommand(a), newApprovalsWatchCommand(a))
+	c.AddCommand(newApprovalsListCommand(a), newApprovalsShowCommand(a), newApprovalsGrantCommand(a), newApprovalsDeclineCommand(a), newApprovalsRevokeCommand(a), newApprovalsWatchCommand(a))
 	a.group(c)
 	return c
 }
@@ -154,6 +154,41 @@ func newApprovalsDeclineCommand(a *app) *cobra.Command {
 		ValidArgsFunction: noFiles,
 	}
 	c.Flags().StringVar(&reason, "reason", "", "`words` for the record")
+	return endsWith(c, call.ExitRefused, call.ExitApprovalEnded, call.ExitStore)
+}
+
+func newApprovalsRevokeCommand(a *app) *cobra.Command {
+	var d ostiary.Revocation
+	c := &cobra.Command{
+		Use:   "revoke ID|--all [--reason WORDS]",
+		Short: "Take a grant back",
+		Long: `Takes a grant back that has not been used yet, or that is for a session. The same call is then refused as
+approval_declined for a while, without asking again. A call that has gone out is not called back.`,
+		Example: "  ostiary approvals revoke 06f0t2k8m3\n  ostiary approvals revoke --all --reason 'the agent is not itself'",
+		Args:    takes("[ID]"),
+		RunE: a.run(func(ctx context.Context, args []string) error {
+			if d.All == (len(args) == 1) {
+				return usage("ostiary approvals list --all shows what is GRANTED", "name one request, or --all")
+			}
+			d.ID = strings.Join(args, "")
+			return a.withReview(ctx, nil, func(r adminapi.Gateway) error {
+				revoked, err := r.Revoke(ctx, d)
+				if err != nil {
+					return err
+				}
+				for _, q := range revoked {
+					a.say("%s: %s", q.ID, q.State)
+				}
+				if len(revoked) == 0 {
+					a.say("nothing is granted")
+				}
+				return nil
+			})
+		}),
+		ValidArgsFunction: noFiles,
+	}
+	c.Flags().BoolVar(&d.All, "all", false, "every grant that can still be used")
+	c.Flags().StringVar(&d.Reason, "reason", "", "`words` for the record")
 	return endsWith(c, call.ExitRefused, call.ExitApprovalEnded, call.ExitStore)
 }
 

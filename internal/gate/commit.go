@@ -72,7 +72,7 @@ func (p *passage) commitOutcome(ctx context.Context, reply call.Reply, answer ca
 	defer cancel()
 	entry := p.entry(ledger.KindCallOutcome, outcomeBody(reply.Outcome, answer, p.finding, ""))
 	reads, held := p.reads(reply.Outcome), p.held()
-	return p.write(ctx, p.relaxed() && held == nil, func(tx store.Tx) error {
+	err := p.write(ctx, p.relaxed() && held == nil, func(tx store.Tx) error {
 		if held != nil {
 			if _, err := evidence.Keep(tx, *held); err != nil {
 				return err
@@ -88,6 +88,10 @@ func (p *passage) commitOutcome(ctx context.Context, reply call.Reply, answer ca
 		}
 		return tx.CloseIntent(p.id)
 	})
+	if reads != 0 { // an operator may have had it forgotten between the reading and the writing
+		p.gate.taints.add(p.reader(), reads)
+	}
+	return err
 }
 
 func (p *passage) write(ctx context.Context, relaxed bool, fn func(store.Tx) error) error {

@@ -3,9 +3,11 @@ package gate
 import (
 	"context"
 	"crypto/sha256"
+	"fmt"
 	"sync"
 
 	"github.com/ostiary/ostiary/call"
+	"github.com/ostiary/ostiary/internal/ledger"
 	"github.com/ostiary/ostiary/internal/policy"
 	"github.com/ostiary/ostiary/internal/store"
 )
@@ -50,6 +52,7 @@ func (p *passage) stillAllowed(tx store.Tx) error {
 	if err != nil || now&^p.taint == 0 {
 		return err
 	}
+	p.gate.taints.add(r, now) // what was forgotten a moment ago may have been read once more: the next call is judged with it
 	switch d := p.gate.o.Policy.Judge(p.question(now | p.taint)); {
 	case d.Verdict == policy.Deny:
 		return &refusal{code: call.CodeDenied, detail: d.Reason}
@@ -73,8 +76,9 @@ type reader struct{ principal, session string }
 // taints are those that this gate has seen or set. A taint is in here before it is handed to the store, which may write it
 // later; what is not in here is in the store.
 type taints struct {
-	mu    sync.Mutex // guards known
+	mu    sync.Mutex // guards what follows
 	known map[reader]policy.Taint
+	drops uint64 // how often something was forgotten: what was read before that must not be kept after it
 }
 
 const maxKnownTaints = 1 << 16
@@ -83,6 +87,7 @@ const maxKnownTaints = 1 << 16
 func (g *Gate) taint(ctx context.Context, r reader) (policy.Taint, error) {
 	g.taints.mu.Lock()
 	t, ok := g.taints.known[r]
+	drops := g.taints.drops
 	full := len(g.taints.known) >= maxKnownTaints
 	g.taints.mu.Unlock()
 	if ok {
@@ -103,7 +108,32 @@ func (g *Gate) taint(ctx context.Context, r reader) (policy.Taint, error) {
 	if err != nil {
 		return 0, err
 	}
-	return g.taints.add(r, t), nil
+	return g.taints.learn(r, t, drops), nil
+}
+
+// DropTaint forgets what a principal's session has read, and says what that was, with a record of who said so.
+func (g *Gate) DropTaint(ctx context.Context, principal, session string, record func(policy.Taint) (ledger.Entry, error)) (was policy.Taint, err error) {
+	err = g.o.Store.Update(ctx, func(tx store.Tx) (err error) {
+		if was, err = tx.Taint(principal, session); err != nil {
+			return err
+		}
+		if was == 0 {
+			return fmt.Errorf("what %q has read in session %q: %w", principal, session, store.ErrNotFound)
+		}
+		if err := tx.DropTaint(principal, session); err != nil {
+			return err
+		}
+		e, err := record(was)
+		if err != nil {
+			return err
+		}
+		return tx.Append(e)
+	})
+	if err != nil {
+		return 0, err
+	}
+	g.taints.forget(reader{principal, session}) // after it is on disk: until then calls are judged with it
+	return was, nil
 }
 
 // add adds to what is known of a reader, and says what that is now.
@@ -115,8 +145,26 @@ func (s *taints) add(r reader, t policy.Taint) policy.Taint {
 	return t
 }
 
-// reads adds what the call has brought to the session, or is about to, and says what is to be written. A taint is never
-// taken back, so it is known before it is written. To write what is written already costs nothing on disk.
+// learn keeps what was read from the store, unless something was forgotten since.
+func (s *taints) learn(r reader, t policy.Taint, drops uint64) policy.Taint {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t |= s.known[r]
+	if s.drops == drops {
+		s.known[r] = t
+	}
+	return t
+}
+
+func (s *taints) forget(r reader) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.known, r)
+	s.drops++
+}
+
+// reads adds what the call has brought to the session, or is about to, and says what is to be written. A taint is taken
+// back by an operator alone, so it is known before it is written. To write what is written already costs nothing on disk.
 func (p *passage) reads(o call.Outcome) policy.Taint {
 	t := p.gate.o.Policy.AfterCall(0, p.tool.Descriptor, o)
 	if t&^p.taint != 0 {

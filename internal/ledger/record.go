@@ -27,6 +27,7 @@ const (
 	KindAdmission       Kind = "admission.decided"   // a definition was admitted or refused, by whom (R6.6)
 	KindQuarantineSet   Kind = "quarantine.set"      // a tool or a provider was put out of use
 	KindQuarantineEnded Kind = "quarantine.released" // and let in again
+	KindTaintDropped    Kind = "taint.dropped"       // what a session has read was forgotten, by whom
 	KindEvidenceDecided Kind = "evidence.decided"    // what the firewall held was released, rejected or purged
 	KindProtocolRefused Kind = "endpoint.refused"    // an inbound request was refused before it was a call
 )

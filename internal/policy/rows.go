@@ -15,4 +15,6 @@ type Tx interface {
 // View is what policy needs of a read-only transaction.
 type View interface {
 	Taint(principal, session string) (Taint, error)
+	// EachTaint yields the sessions that have read something, by principal and session, until yield is false.
+	EachTaint(yield func(principal, session string, t Taint) bool) error
 }

@@ -16,6 +16,7 @@ const (
 		ON CONFLICT (principal, session) DO UPDATE SET taint = taint.taint | excluded.taint`
 	sqlDropTaint = `DELETE FROM taint WHERE principal = $1 AND session = $2`
 	sqlTaint     = `SELECT taint FROM taint WHERE principal = $1 AND session = $2`
+	sqlTaints    = `SELECT principal, session, taint FROM taint ORDER BY principal, session`
 )
 
 // taintState is what transactions know of the taints of sessions: what the present group has done to them, over what is
@@ -174,6 +175,18 @@ func (v *view) Taint(principal, session string) (policy.Taint, error) {
 		return 0, readError(v.ctx, "read taint", err)
 	}
 	return readTaintValue(n)
+}
+
+func (v *view) EachTaint(yield func(principal, session string, t policy.Taint) bool) error {
+	return v.each("read taints", sqlTaints, nil, func(rows *sql.Rows) (bool, error) {
+		var who tainted
+		var n int64
+		if err := rows.Scan(&who.principal, &who.session, &n); err != nil {
+			return false, err
+		}
+		t, err := readTaintValue(n)
+		return err == nil && yield(who.principal, who.session, t), err
+	})
 }
 
 // readTaintValue takes what a row holds. A taint that does not exist is that of a newer program, or damage: neither may be

@@ -3,6 +3,7 @@ package storetest
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 
@@ -143,6 +144,15 @@ func testTaintDropped(t *testing.T, s store.Store) {
 	})
 	wantTaint(t, s, "alice", "s1", 0)
 	wantTaint(t, s, "alice", "s2", policy.Private)
+	var listed []string
+	if err := s.View(t.Context(), func(v store.View) error {
+		return v.EachTaint(func(principal, session string, n policy.Taint) bool {
+			listed = append(listed, principal+"/"+session+": "+n.String())
+			return true
+		})
+	}); err != nil || !slices.Equal(listed, []string{"alice/s2: private"}) {
+		t.Errorf("listed %q, %v", listed, err)
+	}
 	// Dropped and put again in one transaction: only what was put since is there.
 	update(t, s, func(tx store.Tx) error {
 		if err := tx.DropTaint("alice", "s2"); err != nil {
