@@ -18,6 +18,7 @@ import (
 	"github.com/ostiary/ostiary/internal/evidence"
 	"github.com/ostiary/ostiary/internal/firewall"
 	"github.com/ostiary/ostiary/internal/gate"
+	"github.com/ostiary/ostiary/internal/ledger"
 	"github.com/ostiary/ostiary/internal/policy"
 	"github.com/ostiary/ostiary/internal/store"
 )
@@ -386,19 +387,23 @@ func (s *countingStore) View(ctx context.Context, fn func(store.View) error) err
 	return s.Store.View(ctx, fn)
 }
 
-// A-27 at the gate: of two calls of one session that race, the one that reads last taints the one that is about to leave.
+// flowing has a tool that reads both what is private and what strangers wrote, and one that carries out.
+func flowing(t testing.TB, _ *fixture, _ *policy.Policy) *policy.Policy {
+	both, egress := policy.ReadsPrivate|policy.ReadsUntrusted, policy.Egress
+	pol, err := policy.New([]string{"p"}, []policy.ToolSet{{Package: "p", Available: true, Approval: policy.ApprovalNever, Trust: "CONTROLLED_LOCAL",
+		Tools: map[string]policy.Override{"read": {Labels: &both}, "write": {Labels: &egress}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pol
+}
+
+// A-27 at the gate: of two calls of one session that race, the one that reads last taints the one that is about to leave,
+// and those after it.
 func TestA27_TaintThatComesMeanwhile(t *testing.T) {
 	s := open(t, t.TempDir())
 	defer s.Close()
-	f := newFixtureWith(t, s, false, func(t testing.TB, _ *fixture, _ *policy.Policy) *policy.Policy {
-		both, egress := policy.ReadsPrivate|policy.ReadsUntrusted, policy.Egress
-		pol, err := policy.New([]string{"p"}, []policy.ToolSet{{Package: "p", Available: true, Approval: policy.ApprovalNever, Trust: "CONTROLLED_LOCAL",
-			Tools: map[string]policy.Override{"read": {Labels: &both}, "write": {Labels: &egress}}}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return pol
-	})
+	f := newFixtureWith(t, s, false, flowing)
 	if o := f.call("write", `{"n":1}`).Outcome; o.Code != "" {
 		t.Fatalf("before anything was read: %+v", o)
 	}
@@ -410,6 +415,75 @@ func TestA27_TaintThatComesMeanwhile(t *testing.T) {
 	if o := f.call("write", `{"n":2}`).Outcome; o.Code != call.CodeApprovalPending || o.Delivery != call.NotSent || f.calls.Load() != before {
 		t.Errorf("after it was read: %+v", o)
 	}
+	if o := f.call("write", `{"n":2}`).Outcome; o.Code != call.CodeApprovalPending || !strings.Contains(o.Message, "request ap-") {
+		t.Errorf("repeated: nobody is asked: %+v", o)
+	}
+}
+
+// A-27: what an operator has had forgotten is forgotten by the gate too; what a call reads meanwhile is not.
+func TestA27_Forgotten(t *testing.T) {
+	s := open(t, t.TempDir())
+	defer s.Close()
+	f := newFixtureWith(t, s, false, flowing)
+	drop := func() error {
+		was, err := f.gate.DropTaint(t.Context(), "alice", "s", func(policy.Taint) (ledger.Entry, error) {
+			return ledger.Entry{Time: time.Now(), Kind: ledger.KindTaintDropped, Body: []byte(`{}`)}, nil
+		})
+		if err == nil && was != policy.Private|policy.Untrusted {
+			t.Errorf("forgotten: %q", was)
+		}
+		return err
+	}
+	write := func(want call.Code) {
+		t.Helper()
+		if o := f.call("write", fmt.Sprintf(`{"n":%d}`, ids.Add(1))).Outcome; o.Code != want {
+			t.Errorf("%+v, want %q", o, want)
+		}
+	}
+	if err := drop(); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("nothing was read, and forgotten: %v", err)
+	}
+	f.call("read", `{}`)
+	write(call.CodeApprovalPending)
+	if err := drop(); err != nil {
+		t.Fatal(err)
+	}
+	write("")
+
+	// Forgotten while the outcome of a call that has read is on its way to disk: what is written after that holds.
+	f.call("read", `{}`)
+	hooked := &hookedStore{Store: s}
+	f.options.Store = hooked
+	f.remake(t)
+	answer := f.answer
+	f.answer = func(ctx context.Context, c gate.Cleared) call.Answer {
+		f.answer = answer
+		hooked.before = func() {
+			if err := drop(); err != nil {
+				t.Error(err)
+			}
+			write("")
+		}
+		return answer(ctx, c)
+	}
+	f.call("read", `{}`)
+	if o := f.call("write", `{}`).Outcome; !strings.Contains(o.Message, "request ap-") {
+		t.Errorf("nobody is asked: %+v", o)
+	}
+}
+
+// hookedStore runs before, once, before the next update.
+type hookedStore struct {
+	store.Store
+	before func()
+}
+
+func (s *hookedStore) Update(ctx context.Context, fn func(store.Tx) error) error {
+	if before := s.before; before != nil {
+		s.before = nil
+		before()
+	}
+	return s.Store.Update(ctx, fn)
 }
 
 // What is kept of a held result is what came, byte for byte.
