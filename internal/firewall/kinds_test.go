@@ -1,11 +1,14 @@
 package firewall
 
 import (
-	"slices"
 	"testing"
+
+	jsonv2 "github.com/go-json-experiment/json"
 )
 
-func TestR3_7_CheckKinds(t *testing.T) {
+// R3.7: only the content kinds that a profile admits are let in; without a list every kind is.
+func TestR3_7_ContentKinds(t *testing.T) {
+	e := engine(t)
 	for name, c := range map[string]struct {
 		result   string
 		admitted []string
@@ -21,20 +24,38 @@ func TestR3_7_CheckKinds(t *testing.T) {
 		"none admitted":  {`{"content":[{"type":"text"}]}`, []string{}, false},
 		"nested is data": {`{"content":[{"type":"text","x":{"type":"image"}}]}`, []string{"text"}, true},
 	} {
-		if err := CheckKinds([]byte(c.result), c.admitted); (err == nil) != c.ok {
-			t.Errorf("%s: %v, want admitted = %v", name, err, c.ok)
+		if v := e.ScreenResult(t.Context(), []byte(c.result), Rules{Content: c.admitted}, nil); v.Withheld() == c.ok {
+			t.Errorf("%s: %s %v, want admitted = %v", name, v.Kind, v.Reasons, c.ok)
 		}
 	}
 }
 
-// Whatever a result holds, a kind that is not admitted is never let through, and reading never panics.
-func FuzzKinds(f *testing.F) {
+// Whatever a result holds, a block of a kind that is not admitted is never let in.
+func FuzzContentKinds(f *testing.F) {
 	f.Add([]byte(`{"content":[{"type":"text"},{"type":"image"}]}`))
-	f.Add([]byte(`{"content":[{"type":"te\u0078t"}],"content":[]}`))
+	f.Add([]byte(`{"content":[{"type":"te\u0078t"}]}`))
+	f.Add([]byte(`{"content":[{"type":"text"}],"content":[{"type":"image"}]}`))
+	e, err := New(Options{})
+	if err != nil {
+		f.Fatal(err)
+	}
 	f.Fuzz(func(t *testing.T, result []byte) {
-		kinds, err := Kinds(result)
-		if CheckKinds(result, []string{"text"}) == nil && (err != nil || slices.ContainsFunc(kinds, func(k string) bool { return k != "text" })) {
-			t.Fatalf("%q admitted with kinds %q, %v", result, kinds, err)
+		v := e.ScreenResult(t.Context(), result, Rules{Content: []string{"text"}}, nil)
+		if v.Withheld() {
+			return
+		}
+		var r struct {
+			Content []struct {
+				Type string `json:"type"`
+			} `json:"content"`
+		}
+		if err := jsonv2.Unmarshal(result, &r); err != nil {
+			t.Fatalf("%q is let in: %v", result, err)
+		}
+		for _, b := range r.Content {
+			if b.Type != "text" {
+				t.Fatalf("%q is let in with a block of kind %q", result, b.Type)
+			}
 		}
 	})
 }
