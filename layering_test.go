@@ -26,13 +26,14 @@ var may = map[string]struct{ ours, outside []string }{
 	"internal/policy":   {ours: []string{"call"}, outside: []string{"cel.dev/cel-go", jsonLib}},
 	"internal/drift":    {ours: []string{"call"}, outside: []string{jsonLib}},
 	"internal/firewall": {ours: []string{"call"}, outside: []string{jsonLib, "github.com/zricethezav/gitleaks/v8", "github.com/pelletier/go-toml/v2", "golang.org/x/text"}},
-	"internal/ledger":   {ours: []string{"call"}, outside: []string{jsonLib, "golang.org/x/mod/sumdb"}},
+	"internal/ledger":   {ours: []string{"call", "internal/durable"}, outside: []string{jsonLib, "golang.org/x/mod/sumdb"}},
 	"internal/provider": {ours: []string{"call", "internal/drift", "internal/world"}, outside: []string{jsonLib, "github.com/google/jsonschema-go", "golang.org/x/sync/errgroup"}},
 	"internal/identity": {ours: []string{"call"}},
 	"internal/world":    {ours: []string{"call"}, outside: []string{jsonLib}},
 
 	// Secrets at rest, and what was held.
-	"internal/vault":    {outside: []string{jsonLib, "filippo.io/age", "github.com/zalando/go-keyring", "golang.org/x/sys"}},
+	"internal/durable":  {},
+	"internal/vault":    {ours: []string{"internal/durable"}, outside: []string{jsonLib, "filippo.io/age", "github.com/zalando/go-keyring", "golang.org/x/sys"}},
 	"internal/evidence": {ours: []string{"call"}},
 
 	"internal/review":    {},

@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"golang.org/x/mod/sumdb/note"
+
+	"github.com/ostiary/ostiary/internal/durable"
 )
 
 // Names of the key files in the data directory.
@@ -79,40 +81,11 @@ func CreateKey(dir string, random io.Reader) (Key, error) {
 	if err != nil {
 		return Key{}, fmt.Errorf("create ledger key: %w", err)
 	}
-	if err := writeFile(filepath.Join(dir, VerifierFile), verifier+"\n", 0o600); err != nil {
+	if err := durable.Replace(durable.OS{}, filepath.Join(dir, VerifierFile), []byte(verifier+"\n")); err != nil {
 		return Key{}, err
 	}
-	if err := writeFile(path, secret+"\n", 0o600); err != nil {
+	if err := durable.Replace(durable.OS{}, path, []byte(secret+"\n")); err != nil {
 		return Key{}, err
 	}
 	return ReadKey(dir)
-}
-
-// writeFile writes a file whole or not at all, and durably.
-func writeFile(path, text string, perm fs.FileMode) (err error) {
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("write %s: %w", path, err)
-		}
-	}()
-	tmp := path + ".tmp"
-	f, err := os.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, perm)
-	if err != nil {
-		return err
-	}
-	_, err = f.WriteString(text)
-	if err == nil {
-		err = f.Sync()
-	}
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	if err == nil {
-		err = os.Rename(tmp, path)
-	}
-	if err != nil {
-		os.Remove(tmp)
-		return err
-	}
-	return syncDir(filepath.Dir(path))
 }

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 
 	"filippo.io/age"
+
+	"github.com/ostiary/ostiary/internal/durable"
 )
 
 // Init makes the key and an empty vault, where there is none. It does nothing to a vault that is there, locked or not.
@@ -84,7 +86,7 @@ func (v *Vault) write(c *content, id *age.X25519Identity) error {
 	if err != nil {
 		return err
 	}
-	if err := replace(v.o.disk, v.path, b); err != nil {
+	if err := durable.Replace(v.o.disk, v.path, b); err != nil {
 		return err
 	}
 	v.remember(id)

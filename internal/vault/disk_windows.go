@@ -12,9 +12,6 @@ import (
 // user's profile.
 func checkPrivate(string, fs.FileInfo) error { return nil }
 
-// syncDir does nothing: Windows has no handle on a directory to flush, and its file systems journal the rename.
-func syncDir(string) error { return nil }
-
 func tryLock(f *os.File) (bool, error) {
 	var at windows.Overlapped
 	err := windows.LockFileEx(windows.Handle(f.Fd()), windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0, &at)

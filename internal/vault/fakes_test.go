@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+
+	"github.com/ostiary/ostiary/internal/durable"
 )
 
 // fakeKeyring is a keyring in memory, or one that fails or hangs.
@@ -100,7 +102,7 @@ func (d *powerDisk) read(path string, limit int64, _ bool) ([]byte, error) {
 	return slices.Clone(n.data), nil
 }
 
-func (d *powerDisk) create(path string) (writable, error) {
+func (d *powerDisk) Create(path string) (durable.File, error) {
 	if err := d.step(); err != nil {
 		return nil, err
 	}
@@ -112,7 +114,7 @@ func (d *powerDisk) create(path string) (writable, error) {
 	return &powerFile{d, n}, nil
 }
 
-func (d *powerDisk) rename(from, to string) error {
+func (d *powerDisk) Rename(from, to string) error {
 	if err := d.step(); err != nil {
 		return err
 	}
@@ -124,7 +126,7 @@ func (d *powerDisk) rename(from, to string) error {
 	return nil
 }
 
-func (d *powerDisk) remove(path string) error {
+func (d *powerDisk) Remove(path string) error {
 	if d.names[path] == nil {
 		return fs.ErrNotExist
 	}
@@ -135,7 +137,7 @@ func (d *powerDisk) remove(path string) error {
 	return nil
 }
 
-func (d *powerDisk) syncDir(string) error {
+func (d *powerDisk) SyncDir(string) error {
 	if err := d.step(); err != nil {
 		return err
 	}

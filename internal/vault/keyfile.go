@@ -7,6 +7,8 @@ import (
 	"io/fs"
 
 	"filippo.io/age"
+
+	"github.com/ostiary/ostiary/internal/durable"
 )
 
 // filePlace is a key file with mode 0600.
@@ -33,5 +35,5 @@ func (p filePlace) load(context.Context) (keys, error) {
 }
 
 func (p filePlace) store(_ context.Context, ids ...*age.X25519Identity) error {
-	return replace(p.disk, p.path, []byte(keyText(ids)))
+	return durable.Replace(p.disk, p.path, []byte(keyText(ids)))
 }

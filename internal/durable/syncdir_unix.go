@@ -1,11 +1,11 @@
 //go:build unix
 
-package ledger
+package durable
 
 import "os"
 
-// syncDir makes a rename in dir durable.
-func syncDir(dir string) error {
+// SyncDir implements [Disk].
+func (OS) SyncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
 		return err
