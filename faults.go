@@ -44,6 +44,8 @@ var faults = []struct {
 	{FaultInvalid, approval.ErrExact},
 	{FaultInvalid, approval.ErrScope},
 	{FaultInvalid, ErrInvalidDecision},
+	{FaultInvalid, ErrInvalidQuery},
+	{FaultInvalid, ErrAheadOfWorld},
 	{FaultDecided, approval.ErrDecided},
 	{FaultDecided, admission.ErrDecided},
 	{FaultDecided, evidence.ErrDecided},

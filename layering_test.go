@@ -40,10 +40,10 @@ var may = map[string]struct{ ours, outside []string }{
 	"internal/admission": {ours: []string{"call", "internal/drift", "internal/review"}, outside: []string{jsonLib, "github.com/pelletier/go-toml/v2"}},
 	"internal/approval":  {ours: []string{"call", "internal/review"}, outside: []string{jsonLib}},
 
-	"internal/store": {ours: []string{"call", "internal/admission", "internal/approval", "internal/evidence", "internal/ledger", "internal/policy"}},
-	"internal/store/sqlstore": {ours: []string{"call", "internal/admission", "internal/approval", "internal/evidence", "internal/ledger", "internal/policy", "internal/store"},
+	"internal/store": {ours: []string{"call", "internal/admission", "internal/approval", "internal/evidence", "internal/ledger", "internal/policy", "internal/world"}},
+	"internal/store/sqlstore": {ours: []string{"call", "internal/admission", "internal/approval", "internal/evidence", "internal/ledger", "internal/policy", "internal/store", "internal/world"},
 		outside: []string{"modernc.org/sqlite", "github.com/pressly/goose/v3", "golang.org/x/mod/sumdb", "golang.org/x/sys"}},
-	"internal/store/storetest": {ours: []string{"call", "internal/admission", "internal/approval", "internal/evidence", "internal/ledger", "internal/policy", "internal/store"}, outside: []string{"github.com/google/go-cmp", "pgregory.net/rapid"}},
+	"internal/store/storetest": {ours: []string{"call", "internal/admission", "internal/approval", "internal/evidence", "internal/ledger", "internal/policy", "internal/store", "internal/world"}, outside: []string{"github.com/google/go-cmp", "pgregory.net/rapid"}},
 
 	"internal/gate": {ours: []string{"call", "internal/admission", "internal/approval", "internal/drift", "internal/evidence", "internal/firewall", "internal/ledger", "internal/policy", "internal/provider", "internal/review", "internal/store"},
 		outside: []string{jsonLib}},
@@ -61,7 +61,7 @@ var may = map[string]struct{ ours, outside []string }{
 
 	// The host and the edges.
 	"": {ours: []string{"call", "internal/admission", "internal/approval", "internal/config", "internal/evidence", "internal/firewall", "internal/gate", "internal/httpd",
-		"internal/identity", "internal/ledger", "internal/mcpwire", "internal/mcpwire/content", "internal/mcpwire/endpoint", "internal/policy", "internal/provider", "internal/store", "internal/store/sqlstore", "internal/vault"},
+		"internal/identity", "internal/ledger", "internal/mcpwire", "internal/mcpwire/content", "internal/mcpwire/endpoint", "internal/policy", "internal/provider", "internal/store", "internal/store/sqlstore", "internal/vault", "internal/world"},
 		outside: []string{jsonLib, "golang.org/x/mod/sumdb"}},
 	"internal/httpd":    {ours: []string{"call", "internal/identity"}},
 	"internal/adminapi": {ours: []string{"", "call"}},

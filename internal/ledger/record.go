@@ -64,6 +64,8 @@ type Intent struct {
 	Principal string
 	Session   string
 	Tool      call.ToolID
+	Provider  string       // the package
+	Publish   []call.Scope // of the world, where the call commits if it is interrupted
 }
 
 // Tx is what the ledger needs of a read-write transaction of the store. Appends get their sequence in the order of the

@@ -9,6 +9,7 @@ import (
 	"github.com/ostiary/ostiary/internal/evidence"
 	"github.com/ostiary/ostiary/internal/ledger"
 	"github.com/ostiary/ostiary/internal/policy"
+	"github.com/ostiary/ostiary/internal/world"
 )
 
 var (
@@ -33,6 +34,7 @@ type Tx interface {
 	approval.Tx
 	admission.Tx
 	policy.Tx
+	world.Tx
 }
 
 // View is one read-only transaction over a consistent state.
@@ -42,6 +44,7 @@ type View interface {
 	approval.View
 	admission.View
 	policy.View
+	world.View
 }
 
 // Store keeps all rows of one gateway. All methods may be called concurrently.

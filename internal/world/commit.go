@@ -20,13 +20,20 @@ type Fact struct {
 	CallID   call.ID
 }
 
+// In is the fact as it stands in one scope.
+func (f *Fact) In(scope call.Scope, seq int64) call.Commit {
+	return call.Commit{Scope: scope, Seq: seq, ID: f.ID, Provider: f.Provider, Source: f.Source, Kind: f.Kind, Time: f.Time, Occurred: f.Occurred,
+		Summary: f.Summary, Data: f.Data, CallID: f.CallID}
+}
+
 // Place is where a fact has been put: its sequence in each of its scopes.
 type Place = call.Frontier
 
 // Tx is what the world needs of a read-write transaction of the store.
 type Tx interface {
-	// PutFact gives the fact the next sequence in each of its scopes. The id of one that is there already puts nothing, and
-	// known is true: its place is then where it was put first.
+	// PutFact gives the fact the next sequence in each of its scopes. The id of an event that is there already puts nothing,
+	// and known is true: its place is then where it was put first. The fact of a call is not looked for: it is put in the
+	// transaction that closes the call's intent, which can happen once.
 	PutFact(Fact) (at Place, known bool, err error)
 	// ScopeHead is the sequence of the last commit in a scope, 0 if there is none.
 	ScopeHead(call.Scope) (int64, error)

@@ -112,7 +112,7 @@ func (s *Store) commit(point, probe bool) error {
 		_ = s.conn.rollback.exec()
 		return err
 	}
-	s.unflushed += 4 + len(st.records) + len(st.taints.changes) + st.held.pages() + len(st.kept.changes)
+	s.unflushed += 4 + len(st.records) + len(st.taints.changes) + st.held.pages() + len(st.kept.changes) + len(st.world.facts)
 	st.settle(edge)
 	if signed.seq > 0 {
 		s.signed = signed
@@ -149,6 +149,9 @@ func (s *Store) insert(edge *ledger.Edge, point, probe bool) (signed signedPoint
 		return signed, err
 	}
 	if err := st.kept.write(s.conn); err != nil {
+		return signed, err
+	}
+	if err := st.world.write(s.conn); err != nil {
 		return signed, err
 	}
 	if probe {

@@ -22,7 +22,7 @@ type conn struct {
 	putTaint, dropTaint, getTaint                                    *stmt
 	insertEvidence, decideEvidence, insertSealed, deleteSealed       *stmt
 	upsertApproval, deleteApproval, upsertPin, deletePin             *stmt
-	upsertQuarantine, deleteQuarantine                               *stmt
+	upsertQuarantine, deleteQuarantine, insertFact                   *stmt
 	flush, truncate                                                  *stmt
 }
 
@@ -58,7 +58,7 @@ func openConn(ctx context.Context, dataSource string) (_ *conn, err error) {
 		{&c.insertSealed, sqlInsertSealed}, {&c.deleteSealed, sqlDeleteSealed},
 		{&c.upsertApproval, sqlUpsertApproval}, {&c.deleteApproval, sqlDeleteApproval},
 		{&c.upsertPin, sqlUpsertPin}, {&c.deletePin, sqlDeletePin},
-		{&c.upsertQuarantine, sqlUpsertQuarantine}, {&c.deleteQuarantine, sqlDeleteQuarantine},
+		{&c.upsertQuarantine, sqlUpsertQuarantine}, {&c.deleteQuarantine, sqlDeleteQuarantine}, {&c.insertFact, sqlInsertFact},
 		{&c.flush, "PRAGMA wal_checkpoint(PASSIVE)"}, {&c.truncate, "PRAGMA wal_checkpoint(TRUNCATE)"},
 	} {
 		s, err := dc.Prepare(p.sql)
@@ -78,7 +78,7 @@ func (c *conn) close() error {
 	var errs []error
 	for _, s := range []*stmt{c.begin, c.commit, c.rollback, c.insertRecord, c.insertIntent, c.deleteIntent, c.insertCheckpoint, c.meta,
 		c.putTaint, c.dropTaint, c.getTaint, c.insertEvidence, c.decideEvidence, c.insertSealed, c.deleteSealed,
-		c.upsertApproval, c.deleteApproval, c.upsertPin, c.deletePin, c.upsertQuarantine, c.deleteQuarantine, c.flush, c.truncate} {
+		c.upsertApproval, c.deleteApproval, c.upsertPin, c.deletePin, c.upsertQuarantine, c.deleteQuarantine, c.insertFact, c.flush, c.truncate} {
 		if s != nil {
 			errs = append(errs, s.s.Close())
 		}
@@ -99,7 +99,11 @@ func (c *conn) record(r *ledger.Record) error {
 }
 
 func (c *conn) intent(i *intent) error {
-	return c.insertIntent.exec(i.id, string(i.CallID), i.Seq, i.Started.UnixNano(), i.Principal, i.Session, string(i.Tool))
+	scopes := make([]string, len(i.Publish))
+	for n, s := range i.Publish {
+		scopes[n] = string(s)
+	}
+	return c.insertIntent.exec(i.id, string(i.CallID), i.Seq, i.Started.UnixNano(), i.Principal, i.Session, string(i.Tool), i.Provider, strings.Join(scopes, " "))
 }
 
 // SQLite's result codes, without their extensions.

@@ -14,8 +14,8 @@ import (
 const (
 	sqlInsertRecord = `INSERT INTO ledger (seq, time, kind, call, session, principal, body, prev, hash)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`
-	sqlInsertIntent = `INSERT INTO open_intent (id, call, seq, started, principal, session, tool)
-		VALUES ($1, $2, $3, $4, $5, $6, $7)`
+	sqlInsertIntent = `INSERT INTO open_intent (id, call, seq, started, principal, session, tool, provider, publish)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`
 	sqlDeleteIntent     = `DELETE FROM open_intent WHERE id = $1`
 	sqlInsertCheckpoint = `INSERT INTO checkpoint (seq, note, edge) VALUES ($1, $2, $3)`
 	sqlSetMeta          = `INSERT INTO meta (name, value) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET value = excluded.value`
@@ -29,7 +29,18 @@ const (
 	sqlHashAt        = `SELECT hash FROM ledger WHERE seq = $1`
 	sqlCheckpoints   = `SELECT seq, note FROM checkpoint ORDER BY seq`
 	sqlLastPoint     = `SELECT seq, note, edge FROM checkpoint ORDER BY seq DESC LIMIT 1`
-	sqlOpenIntents   = `SELECT id, call, seq, started, principal, session, tool FROM open_intent ORDER BY id`
+	sqlOpenIntents   = `SELECT id, call, seq, started, principal, session, tool, provider, publish FROM open_intent ORDER BY id`
+
+	commitColumns   = `scope, seq, id, provider, source, kind, time, occurred, summary, data, call`
+	sqlInsertFact   = `INSERT INTO world (` + commitColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`
+	sqlScopeHead    = `SELECT coalesce(max(seq), 0) FROM world WHERE scope = $1`
+	sqlEventPlace   = `SELECT scope, seq FROM world WHERE id = $1 AND call = ''`
+	sqlCommits      = `SELECT ` + commitColumns + ` FROM world WHERE scope = $1 AND seq > $2 ORDER BY seq`
+	sqlCommitsLimit = sqlCommits + ` LIMIT $3`
+	// From scope to scope, because to group all commits would read all of them.
+	sqlScopeHeads = `WITH RECURSIVE s (scope) AS (SELECT min(scope) FROM world WHERE scope > $1
+			UNION ALL SELECT (SELECT min(scope) FROM world WHERE scope > s.scope) FROM s WHERE s.scope IS NOT NULL)
+		SELECT scope, (SELECT max(seq) FROM world WHERE world.scope = s.scope) FROM s WHERE scope IS NOT NULL LIMIT $2`
 )
 
 const metaVerifier = "ledger_verifier" // whose public half of the key signs this ledger's checkpoints

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"strings"
 	"time"
 
 	"golang.org/x/mod/sumdb/note"
@@ -123,12 +124,15 @@ func (s *Store) loadIntents(v *view) error {
 	defer rows.Close()
 	for rows.Next() {
 		in := &intent{stored: true}
-		var id, tool string
+		var id, tool, publish string
 		var started int64
-		if err := rows.Scan(&in.id, &id, &in.Seq, &started, &in.Principal, &in.Session, &tool); err != nil {
+		if err := rows.Scan(&in.id, &id, &in.Seq, &started, &in.Principal, &in.Session, &tool, &in.Provider, &publish); err != nil {
 			return fmt.Errorf("read open intents: %w", err)
 		}
 		in.CallID, in.Tool, in.Started = call.ID(id), call.ToolID(tool), time.Unix(0, started).UTC()
+		for scope := range strings.FieldsSeq(publish) {
+			in.Publish = append(in.Publish, call.Scope(scope))
+		}
 		if s.state.intents[in.CallID] != nil {
 			return fmt.Errorf("%w: call %q has two open intents", ErrDamaged, in.CallID)
 		}

@@ -3,7 +3,9 @@ package sqlstore
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"log/slog"
+	"slices"
 	"testing"
 
 	"github.com/ostiary/ostiary/call"
@@ -37,8 +39,8 @@ func closeTest(t *testing.T, s *Store) {
 	}
 }
 
-// verifyDir verifies the ledger of a data directory from its rows and from an export, and returns its records and those
-// intents that are open.
+// verifyDir verifies the ledger of a data directory from its rows and from an export, and returns its records. The
+// world must agree with them.
 func verifyDir(t *testing.T, dir string) (ledger.Report, []ledger.Record) {
 	t.Helper()
 	r, err := OpenReadOnly(t.Context(), dir)
@@ -70,7 +72,50 @@ func verifyDir(t *testing.T, dir string) (ledger.Report, []ledger.Record) {
 	if report.Bad != nil {
 		t.Fatal(report.Bad)
 	}
+	checkWorld(t, dir, records)
 	return report, records
+}
+
+// checkWorld proves that the calls of the world and the outcomes of the ledger are the same, in the same order (R5.6).
+func checkWorld(t *testing.T, dir string, records []ledger.Record) {
+	t.Helper()
+	r, err := OpenReadOnly(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	var want []call.ID
+	for _, record := range records {
+		if record.Kind == ledger.KindCallOutcome {
+			want = append(want, record.CallID)
+		}
+	}
+	commits, err := storetest.Commits(t.Context(), r, storetest.FactOf("").Scopes[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := make([]call.ID, len(commits))
+	for i, c := range commits {
+		got[i] = c.CallID
+	}
+	if !slices.Equal(got, want) {
+		t.Fatalf("the world has calls %v, the ledger has the outcomes of %v", got, want)
+	}
+	own := map[call.Scope]bool{} // the scopes that are one call's each
+	for _, id := range want {
+		own[storetest.FactOf(id).Scopes[1]] = true
+	}
+	if err := r.View(t.Context(), func(v store.View) error {
+		return v.ScopeHeads("", 0, func(scope call.Scope, head int64) error {
+			if own[scope] && head == 1 || head == int64(len(got)) && scope == storetest.FactOf("").Scopes[0] {
+				delete(own, scope)
+				return nil
+			}
+			return fmt.Errorf("scope %s has %d commits", scope, head)
+		})
+	}); err != nil || len(own) > 0 {
+		t.Fatalf("%v; without a commit: %v", err, own)
+	}
 }
 
 // checkCalls compares the records with what was acked and with the open intents.

@@ -28,6 +28,7 @@ type state struct {
 	taints taintState
 	held   heldState // evidence
 	kept   kept      // approvals, pins, quarantine
+	world  worldState
 }
 
 // intent is one open intent. stored says that its row is in the database.
@@ -47,11 +48,11 @@ type mark struct {
 	records, bodies, changes, held int
 	seq                            int64
 	hash                           ledger.Hash
-	taints, kept                   int
+	taints, kept, world            int
 }
 
 func (s *state) mark() mark {
-	return mark{len(s.records), len(s.bodies), len(s.changes), len(s.held.changes), s.chain.Seq, s.chain.Hash, len(s.taints.changes), len(s.kept.changes)}
+	return mark{len(s.records), len(s.bodies), len(s.changes), len(s.held.changes), s.chain.Seq, s.chain.Hash, len(s.taints.changes), len(s.kept.changes), len(s.world.facts)}
 }
 
 func (s *state) rewind(m mark) {
@@ -69,18 +70,20 @@ func (s *state) rewind(m mark) {
 	s.taints.rewind(m.taints)
 	s.held.rewind(m.held)
 	s.kept.rewind(m.kept)
+	s.world.rewind(m.world)
 }
 
 // empty says that the group has nothing to write.
 func (s *state) empty() bool {
 	return len(s.records) == 0 && len(s.changes) == 0 && len(s.taints.changes) == 0 && len(s.held.changes) == 0 &&
-		len(s.kept.changes) == 0
+		len(s.kept.changes) == 0 && len(s.world.facts) == 0
 }
 
 // settle makes what the group has done the committed state.
 func (s *state) settle(edge ledger.Edge) {
 	s.edge = edge
 	s.taints.settle()
+	s.world.settle()
 	for _, c := range s.changes {
 		c.intent.stored = true // of no interest for those that are closed
 	}
@@ -97,6 +100,7 @@ func (s *state) clear() {
 	s.taints.clear()
 	s.held.clear()
 	s.kept.clear()
+	s.world.clear()
 	if s.bodies = s.bodies[:0]; cap(s.bodies) > keepBodies {
 		s.bodies = nil
 	}

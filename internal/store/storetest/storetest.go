@@ -71,7 +71,8 @@ func Entry(kind ledger.Kind, id call.ID) ledger.Entry {
 
 // Intent is a plain intent of a call.
 func Intent(id call.ID) ledger.Intent {
-	return ledger.Intent{CallID: id, Started: clock, Principal: "alice", Session: "s1", Tool: "aur.mcp.files.read"}
+	return ledger.Intent{CallID: id, Started: clock, Principal: "alice", Session: "s1", Tool: "aur.mcp.files.read", Provider: "files",
+		Publish: []call.Scope{"aurora:mcp:files", "files:" + call.Scope(id)}}
 }
 
 // OpenCall writes what the gate writes before a call is sent.
@@ -87,6 +88,9 @@ func OpenCall(id call.ID) func(store.Tx) error {
 // CloseCall writes what the gate writes afterwards.
 func CloseCall(id call.ID) func(store.Tx) error {
 	return func(tx store.Tx) error {
+		if _, _, err := tx.PutFact(FactOf(id)); err != nil {
+			return err
+		}
 		if err := tx.Append(Entry(ledger.KindCallOutcome, id)); err != nil {
 			return err
 		}

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/ostiary/ostiary/call"
 	"github.com/ostiary/ostiary/internal/ledger"
 	"github.com/ostiary/ostiary/internal/store"
@@ -25,10 +27,8 @@ func testIntents(t *testing.T, s store.Store) {
 	}
 	want := Intent("c2")
 	want.Seq = 3
-	if got := is[1]; !got.Started.Equal(want.Started) {
-		t.Errorf("started %s, want %s", got.Started, want.Started)
-	} else if got.Started = want.Started; got != want {
-		t.Errorf("got %+v, want %+v", got, want)
+	if diff := cmp.Diff(want, is[1]); diff != "" {
+		t.Errorf("got an intent that differs (-want +got):\n%s", diff)
 	}
 	// The intent may be opened before its record is appended.
 	update(t, s, func(tx store.Tx) error {

@@ -1,0 +1,83 @@
+package world
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/ostiary/ostiary/call"
+)
+
+// Reader is what both [Tx] and [View] can read.
+type Reader interface {
+	ScopeHead(call.Scope) (int64, error)
+	CommitsAfter(scope call.Scope, after int64, limit int, yield func(call.Commit) error) error
+}
+
+// Bound is how much is told at once.
+type Bound struct{ Commits, Bytes int }
+
+// News is what stands above a frontier.
+type News struct {
+	Commits []call.Commit // oldest first; of one scope always in its order
+	UpTo    call.Frontier // what somebody has seen who knew the frontier and has read the commits
+	More    int64         // commits that did not fit
+}
+
+// Since reads what stands above a frontier in its scopes, as much as fits into the bound. The first commit always does, if
+// need be without its data: whoever goes on from UpTo comes to an end. A commit in two of the scopes is there for each.
+func Since(r Reader, seen call.Frontier, b Bound) (News, error) {
+	n := News{UpTo: maps.Clone(seen)}
+	var waiting [][]call.Commit
+	for _, s := range slices.Sorted(maps.Keys(seen)) {
+		head, err := r.ScopeHead(s)
+		if err != nil {
+			return News{}, err
+		}
+		if head <= seen[s] {
+			continue
+		}
+		n.More += head - seen[s]
+		var cs []call.Commit
+		size := 0
+		err = r.CommitsAfter(s, seen[s], b.Commits, func(c call.Commit) error {
+			if size < b.Bytes {
+				cs = append(cs, c)
+			}
+			size += sizeOf(&c)
+			return nil
+		})
+		if err != nil {
+			return News{}, err
+		}
+		waiting = append(waiting, cs)
+	}
+	for size := 0; len(n.Commits) < b.Commits; {
+		oldest := -1
+		for i, cs := range waiting {
+			if len(cs) > 0 && (oldest < 0 || cs[0].Time.Before(waiting[oldest][0].Time)) {
+				oldest = i
+			}
+		}
+		if oldest < 0 {
+			break
+		}
+		c := waiting[oldest][0]
+		if size += sizeOf(&c); size > b.Bytes {
+			if len(n.Commits) > 0 {
+				break
+			}
+			c.Data = nil
+		}
+		waiting[oldest] = waiting[oldest][1:]
+		n.Commits = append(n.Commits, c)
+		n.UpTo[c.Scope] = c.Seq
+		n.More--
+	}
+	return n, nil
+}
+
+// sizeOf is what a commit takes when it is told, roughly.
+func sizeOf(c *call.Commit) int {
+	const names = 160 // of members, and times
+	return names + len(c.Scope) + len(c.ID) + len(c.Provider) + len(c.Source) + len(c.Kind) + len(c.Summary) + len(c.Data) + len(c.CallID)
+}
