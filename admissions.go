@@ -83,7 +83,7 @@ func (h *Host) listed(p *provider.Provider, offered []*call.Descriptor) {
 // put into quarantine.
 func (h *Host) compareLocked(ctx context.Context, p *provider.Provider, tools []*call.Descriptor) error {
 	pkg := p.Profile.Package
-	o := admission.Offer{Provider: pkg, Instructions: p.Instructions(), Origin: p.Origin, Tools: tools}
+	o := admission.Offer{Provider: pkg, Instructions: p.Instructions(), Origin: p.Origin, ToolContract: p.ToolContract(), Tools: tools}
 	pins, err := h.pinsOf(ctx, pkg)
 	if err != nil {
 		return err
@@ -186,6 +186,15 @@ func instructionsIn(pin *admission.Pin) string {
 	}
 	_ = json.Unmarshal(pin.Definition, &said) // our own object, see admission.Pin
 	return said.Instructions
+}
+
+// contractIn says whether a provider was admitted with tool-contract.
+func contractIn(pin *admission.Pin) bool {
+	var said struct {
+		ToolContract int `json:"tool_contract"`
+	}
+	_ = json.Unmarshal(pin.Definition, &said) // our own object, see admission.Pin
+	return said.ToolContract == 1
 }
 
 // reload reads what is admitted and what is in quarantine, and has the gate, the providers and the exports follow.

@@ -64,7 +64,8 @@ func New(o Options) (*Host, error) {
 	}
 	h := &Host{o: o, log: o.Logger, pid: os.Getpid(), since: o.Now(), registry: new(provider.Registry), state: "not started"}
 	h.policy = o.Config.Policy
-	h.upstreams = mcpwire.New(mcpwire.Options{Logger: o.Logger, ClientName: "ostiary", ClientVersion: Version, Now: o.Now, LookupEnv: o.LookupEnv})
+	h.upstreams = mcpwire.New(mcpwire.Options{Logger: o.Logger, ClientName: "ostiary", ClientVersion: Version, Now: o.Now, LookupEnv: o.LookupEnv,
+		ToolContract: true})
 	profiles, err := h.profiles()
 	if err != nil {
 		return nil, err

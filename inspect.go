@@ -59,7 +59,8 @@ func Inspect(ctx context.Context, o Options, pkg string) (in Inspection, err err
 	ctx, cancel := context.WithTimeout(ctx, profile.Limits.Connect)
 	defer cancel()
 	began := o.Now()
-	up := mcpwire.New(mcpwire.Options{Logger: o.Logger.With(slog.String("component", "mcpwire")), ClientName: "ostiary", ClientVersion: Version, Now: o.Now, LookupEnv: o.LookupEnv})
+	up := mcpwire.New(mcpwire.Options{Logger: o.Logger.With(slog.String("component", "mcpwire")), ClientName: "ostiary", ClientVersion: Version, Now: o.Now, LookupEnv: o.LookupEnv,
+		ToolContract: true})
 	phase := provider.PhaseConnect
 	link, err := up.Connect(ctx, provider.Generation{Attachment: "inspect." + pkg, Number: 1}, profile, func(ph provider.Phase) {
 		phase = ph

@@ -12,6 +12,7 @@ import (
 	"github.com/ostiary/ostiary/internal/config"
 	"github.com/ostiary/ostiary/internal/mcpwire/content"
 	"github.com/ostiary/ostiary/internal/provider"
+	"github.com/ostiary/ostiary/internal/world"
 )
 
 // Operations are what the edges can ask of a gateway, running here ([Host]) or in another process on the same data
@@ -63,6 +64,9 @@ type ToolInfo struct {
 	Rule             string            `json:"rule"`
 	Depends          bool              `json:"depends,omitempty"`   // on arguments or on what the session has read: a call may be judged otherwise
 	Admission        string            `json:"admission,omitempty"` // why calls of it are refused, whatever policy says; "" if they are not
+	Observe          []string          `json:"observe"`             // scopes, as templates (R4.3)
+	Publish          []string          `json:"publish"`
+	ToolContract     bool              `json:"tool_contract,omitempty"` // the scopes are what the server says, not the default alone
 	InputSchema      JSON              `json:"input_schema,omitempty"`
 	OutputSchema     JSON              `json:"output_schema,omitempty"`
 	SchemaDigest     string            `json:"schema_digest"`
@@ -168,10 +172,19 @@ func (h *Host) Tools(context.Context) ([]ToolInfo, error) {
 			}
 			out = append(out, ToolInfo{Admission: waits, ID: string(t.ID), Provider: t.Package, RawName: t.RawName, Title: t.Title, Description: t.Description,
 				Effect: t.Effect.String(), Policy: d.Verdict.String(), Rule: d.Rule, Depends: depends, InputSchema: t.InputSchema, OutputSchema: t.OutputSchema,
+				Observe: templatesOf(t.Scopes.Observe), Publish: templatesOf(t.Scopes.Publish), ToolContract: c.Negotiated.ToolContract,
 				SchemaDigest: t.SchemaDigest.String(), DescriptorDigest: t.DescriptorDigest.String(), Names: names[t.ID]})
 		}
 	}
 	return out, nil
+}
+
+func templatesOf(list []world.Template) []string {
+	out := make([]string, len(list))
+	for i, t := range list {
+		out[i] = t.String()
+	}
+	return out
 }
 
 // ErrAmbiguous says that a short name means no tool, or more than one.

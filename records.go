@@ -58,7 +58,7 @@ func (h *Host) providerEvent(e provider.Event) {
 	switch e.Kind {
 	case provider.EventStarted:
 		h.phase(s.Package, "ready")
-		body["generation"], body["revision"], body["catalog"] = s.Generation, s.Revision, s.CatalogDigest
+		body["generation"], body["revision"], body["catalog"], body["tool_contract"] = s.Generation, s.Revision, s.CatalogDigest, s.ToolContract
 		tools := map[string]string{}
 		for _, t := range e.Provider.Catalog().Tools {
 			tools[string(t.ID)] = t.DescriptorDigest.String()

@@ -59,9 +59,13 @@ type Admission struct {
 	Old      string    `json:"old,omitempty"`    // the admitted definition, as JSON
 	New      string    `json:"new,omitempty"`    // the offered one
 	Findings []Finding `json:"findings,omitempty"`
-	Decider  string    `json:"decider,omitempty"`
-	Decided  time.Time `json:"decided,omitzero"`
-	Side     string    `json:"side_by_side,omitempty"` // old and new beside each other, hidden characters made visible
+	// Observe and Publish are the scopes of a tool, as templates (R4.3); ScopesFault is why it has none.
+	Observe     []string  `json:"observe,omitempty"`
+	Publish     []string  `json:"publish,omitempty"`
+	ScopesFault string    `json:"scopes_fault,omitempty"`
+	Decider     string    `json:"decider,omitempty"`
+	Decided     time.Time `json:"decided,omitzero"`
+	Side        string    `json:"side_by_side,omitempty"` // old and new beside each other, hidden characters made visible
 }
 
 // Finding is what an inspector saw in a text.

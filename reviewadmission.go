@@ -13,6 +13,7 @@ import (
 	"github.com/ostiary/ostiary/call"
 	"github.com/ostiary/ostiary/internal/admission"
 	"github.com/ostiary/ostiary/internal/ledger"
+	"github.com/ostiary/ostiary/internal/provider"
 	"github.com/ostiary/ostiary/internal/store"
 )
 
@@ -65,7 +66,7 @@ func (h *Host) standing(pkg string, pins []admission.Pin) ([]admission.Item, err
 			return nil, err
 		}
 		items := plan.Tools
-		if plan.Itself.Standing != admission.Unchanged || o.Instructions != "" {
+		if plan.Itself.Standing != admission.Unchanged || o.Instructions != "" || o.ToolContract {
 			items = append([]admission.Item{plan.Itself}, items...)
 		}
 		return items, nil
@@ -98,7 +99,7 @@ func (h *Host) standing(pkg string, pins []admission.Pin) ([]admission.Item, err
 		i := item(p.RawName)
 		i.Offered, i.Standing = p, admission.New
 		if i.Admitted != nil {
-			o := admission.Offer{Provider: pkg, Tools: []*call.Descriptor{{RawName: p.RawName, Definition: p.Definition, DescriptorDigest: p.DescriptorDigest, SchemaDigest: p.SchemaDigest}}}
+			o := admission.Offer{Provider: pkg, ToolContract: h.contractOf(pkg, pins), Tools: []*call.Descriptor{{RawName: p.RawName, Definition: p.Definition, DescriptorDigest: p.DescriptorDigest, SchemaDigest: p.SchemaDigest}}}
 			i.Standing = admission.Changed
 			if p.RawName != "" {
 				plan, err := admission.Compare([]admission.Pin{*i.Admitted}, o)
@@ -111,13 +112,23 @@ func (h *Host) standing(pkg string, pins []admission.Pin) ([]admission.Item, err
 	}
 	var out []admission.Item
 	for _, i := range byName {
-		if i.RawName == "" && i.Standing == admission.Unchanged && instructionsIn(i.Admitted) == "" {
+		if i.RawName == "" && i.Standing == admission.Unchanged && instructionsIn(i.Admitted) == "" && !contractIn(i.Admitted) {
 			continue
 		}
 		out = append(out, *i)
 	}
 	slices.SortFunc(out, func(a, b admission.Item) int { return cmp.Compare(a.RawName, b.RawName) })
 	return out, nil
+}
+
+// contractOf says whether tool-contract holds with a provider: by its connection, or without one as it was admitted.
+func (h *Host) contractOf(pkg string, pins []admission.Pin) bool {
+	if o, ok := h.admitted.offers[pkg]; ok {
+		return o.ToolContract
+	}
+	return slices.ContainsFunc(pins, func(p admission.Pin) bool {
+		return p.Provider == pkg && p.RawName == "" && p.State == admission.Admitted && contractIn(&p)
+	})
 }
 
 func (h *Host) shownAdmission(ctx context.Context, pkg string, i *admission.Item, pins []admission.Pin) Admission {
@@ -131,6 +142,14 @@ func (h *Host) shownAdmission(ctx context.Context, pkg string, i *admission.Item
 	if p := i.Offered; p != nil {
 		now = p.Definition
 		a.Digest, a.New = p.DescriptorDigest.String(), string(p.Definition)
+	}
+	if i.RawName != "" && i.Offered != nil {
+		scopes, err := provider.ScopesOf(pkg, i.Offered.Definition, h.contractOf(pkg, pins))
+		if err != nil { // a provider that is running is not taken over by it: see Freeze
+			a.ScopesFault = err.Error()
+		} else {
+			a.Observe, a.Publish = templatesOf(scopes.Observe), templatesOf(scopes.Publish)
+		}
 	}
 	switch i.Standing {
 	case admission.Unchanged:
@@ -346,7 +365,7 @@ func (h *Host) Lock(ctx context.Context) ([]byte, error) {
 			case pin.Provider != o.Provider || pin.State != admission.Admitted:
 				continue
 			case pin.RawName == "":
-				o.Instructions = instructionsIn(pin)
+				o.Instructions, o.ToolContract = instructionsIn(pin), contractIn(pin)
 			default:
 				o.Tools = append(o.Tools, &call.Descriptor{RawName: pin.RawName, SchemaDigest: pin.SchemaDigest, DescriptorDigest: pin.DescriptorDigest})
 			}

@@ -106,8 +106,10 @@ type Answer struct {
 	// HTTPStatus is that of the provider's endpoint if it explains a fault; 0 otherwise.
 	HTTPStatus int
 
-	// Contract says that tool-contract v1 was negotiated on the connection.
-	Contract bool
+	// Contract says that tool-contract v1 was negotiated on the connection. ContractCode is then what the result's own
+	// metadata says (R4.6): contract_unknown, contract_invalid if it cannot be understood, "" if it says nothing.
+	Contract     bool
+	ContractCode Code
 
 	// Release gives the memory of Result and Error back; nil: there is nothing to give back. See [Reply].
 	Release func()

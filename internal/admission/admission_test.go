@@ -20,6 +20,8 @@ func TestR6_6_TheRules(t *testing.T) {
 	a2 := aTool(t, "a", `,"description":"Do more."`)
 	moved := offer(t, "Be kind.", a, b)
 	moved.Origin[0]++
+	agreed := offer(t, "Be kind.", a, b)
+	agreed.ToolContract = true
 	for _, r := range []struct {
 		name       string
 		fresh      bool // nothing was admitted before
@@ -38,6 +40,8 @@ func TestR6_6_TheRules(t *testing.T) {
 		{"changed instructions", false, offer(t, "Be cruel.", a, b), "[]", "CHANGED a:UNCHANGED b:UNCHANGED", " instructions_changed", "[a b]"},
 		{"instructions that are gone", false, offer(t, "", a, b), "[]", "CHANGED a:UNCHANGED b:UNCHANGED", " instructions_changed", "[a b]"},
 		{"A-33: another server of the same name", false, moved, "[]", "CHANGED a:UNCHANGED b:UNCHANGED", " origin_changed", "[a b]"},
+		{"R4.2: the tools mean other scopes now", false, agreed, "[]", "CHANGED a:UNCHANGED b:UNCHANGED", " contract_changed", "[a b]"},
+		{"R4.2: a new provider with the contract", true, agreed, "[]", "NEW a:NEW b:NEW", "", "[a b]"},
 	} {
 		t.Run(r.name, func(t *testing.T) {
 			m := newMemory()
@@ -118,6 +122,47 @@ func TestA05_EveryFieldCounts(t *testing.T) {
 	same.Definition = []byte(` { "inputSchema" : {"type":"object"}, "name":"a" } `)
 	if p := m.compare(t, offer(t, "", &same)); !p.Settled() {
 		t.Errorf("%+v", p)
+	}
+}
+
+// R4.3: where the contract holds, what a tool observes and publishes is authority; elsewhere it is metadata like any other.
+func TestR4_3_ScopesAreAuthority(t *testing.T) {
+	const key = "/_meta/org.aurorabot~1tool-contract"
+	for change, want := range map[string]Class{
+		`|,"_meta":{"org.aurorabot/tool-contract":{"observe":["a:b"]}}`:                                                                              Authority,
+		`,"_meta":{"org.aurorabot/tool-contract":{"observe":["a:b"]}}|,"_meta":{"org.aurorabot/tool-contract":{"observe":["a:c"]}}`:                  Authority,
+		`,"_meta":{"org.aurorabot/tool-contract":{"observe":["a:b"]},"x":1}|,"_meta":{"x":1}`:                                                        Authority,
+		`,"_meta":{"org.aurorabot/tool-contract":{"observe":["a:b"]},"x":1}|,"_meta":{"x":2,"org.aurorabot/tool-contract":{"observe":["a:\u0062"]}}`: Cosmetic,
+		`|,"_meta":{"x":1}`: Cosmetic,
+	} {
+		from, to, _ := strings.Cut(change, "|")
+		for _, agreed := range []bool{true, false} {
+			o, next := offer(t, "", aTool(t, "a", from)), offer(t, "", aTool(t, "a", to))
+			o.ToolContract, next.ToolContract = agreed, agreed
+			m := newMemory()
+			m.see(t, o, FirstUse)
+			i := m.compare(t, next).Tools[0]
+			want := want
+			if !agreed {
+				want = Cosmetic
+			}
+			if i.Standing != Changed || i.Class != want || want == Authority && !slices.Contains(i.Fields, key) {
+				t.Errorf("%s, agreed %v: %s %s %v", change, agreed, i.Standing, i.Class, i.Fields)
+			}
+		}
+	}
+}
+
+// A pin of a provider from before there was a contract stands for one without it: no such provider is held.
+func TestR4_2_OldPinsHaveNoContract(t *testing.T) {
+	o := offer(t, "Be kind.", aTool(t, "a", ""))
+	pin, err := itself(&o)
+	if err != nil || string(pin.Definition) != `{"instructions":"Be kind.","origin":"`+o.Origin.String()+`"}` {
+		t.Errorf("%s, %v", pin.Definition, err)
+	}
+	o.ToolContract = true
+	if pin, err = itself(&o); err != nil || !strings.HasSuffix(string(pin.Definition), `,"tool_contract":1}`) {
+		t.Errorf("%s, %v", pin.Definition, err)
 	}
 }
 

@@ -44,7 +44,7 @@ func ClassOf(fields []string) Class {
 func classOfField(pointer string) Class {
 	top, _, _ := strings.Cut(strings.TrimPrefix(pointer, "/"), "/")
 	switch top {
-	case "", "name", "inputSchema", "outputSchema", "annotations", "execution", "origin":
+	case "", "name", "inputSchema", "outputSchema", "annotations", "execution", "origin", "tool_contract":
 		return Authority
 	case "title", "description", "instructions":
 		return Behavioural
@@ -61,7 +61,7 @@ func members(fields []string) string {
 		switch top {
 		case "":
 			top = "everything"
-		case "name", "title", "description", "inputSchema", "outputSchema", "annotations", "execution", "icons", "_meta", "instructions", "origin":
+		case "name", "title", "description", "inputSchema", "outputSchema", "annotations", "execution", "icons", "_meta", "instructions", "origin", "tool_contract":
 		default:
 			top = "a member that is not known"
 		}

@@ -20,7 +20,9 @@ type Offer struct {
 	// Origin is a digest of how the provider is reached: command line, environment, address (A-33). A server behind the
 	// same name that is started differently is not the one that was admitted. Zero: it does not count.
 	Origin call.Digest
-	Tools  []*call.Descriptor
+	// ToolContract says that tool-contract v1 holds on the connection: the same definitions mean other scopes without it (R4.2).
+	ToolContract bool
+	Tools        []*call.Descriptor
 	// Findings are what screening said of a tool, by its raw name, or of the instructions, by "" (R6.7). A tool that
 	// has findings is never admitted by first use.
 	Findings map[string][]string
@@ -111,7 +113,7 @@ func Compare(pins []Pin, o Offer) (Plan, error) {
 			byName[pin.RawName] = append(byName[pin.RawName], pin)
 		}
 	}
-	self, err := itself(o)
+	self, err := itself(&o)
 	if err != nil {
 		return Plan{}, err
 	}
@@ -126,10 +128,14 @@ func Compare(pins []Pin, o Offer) (Plan, error) {
 		if t.DescriptorDigest.IsZero() || len(t.Definition) == 0 {
 			return Plan{}, fmt.Errorf("compare %s with its pins: tool %q is not frozen", o.Provider, t.RawName)
 		}
-		p.Tools = append(p.Tools, item(byName[t.RawName], &Pin{
+		i := item(byName[t.RawName], &Pin{
 			Provider: o.Provider, RawName: t.RawName, DescriptorDigest: t.DescriptorDigest, SchemaDigest: t.SchemaDigest,
 			Definition: t.Definition, Findings: o.Findings[t.RawName],
-		}))
+		})
+		if o.ToolContract && i.Standing == Changed {
+			i.contract()
+		}
+		p.Tools = append(p.Tools, i)
 		delete(byName, t.RawName)
 	}
 	delete(byName, "")
@@ -147,11 +153,15 @@ func Compare(pins []Pin, o Offer) (Plan, error) {
 	return p, nil
 }
 
-// itself is the pin that the provider as such would have: its instructions, and how it is reached.
-func itself(o Offer) (*Pin, error) {
+// itself is the pin that the provider as such would have: its instructions, how it is reached, and whether tool-contract holds.
+// Where it does not, nothing is said of it: so it was of every provider before there was such a member.
+func itself(o *Offer) (*Pin, error) {
 	def, err := appendText([]byte(`{"instructions":`), o.Instructions)
 	if err == nil && !o.Origin.IsZero() {
 		def, err = appendText(append(def, `,"origin":`...), o.Origin.String())
+	}
+	if o.ToolContract {
+		def = append(def, `,"tool_contract":1`...)
 	}
 	def = append(def, '}')
 	var d call.Digest
@@ -194,6 +204,54 @@ func item(pins []*Pin, offered *Pin) Item {
 		}
 	}
 	return i
+}
+
+// contractKey is where in _meta a definition says what its tool observes and publishes.
+const contractKey = "org.aurorabot/tool-contract"
+
+// contract has a difference in what the tool observes and publishes count as one of authority, wherever in _meta it is.
+func (i *Item) contract() {
+	was, is := contractIn(i.Admitted.Definition), contractIn(i.Offered.Definition)
+	if len(drift.Diff(was, is)) == 0 {
+		return
+	}
+	const field = "/_meta/org.aurorabot~1tool-contract"
+	if !slices.Contains(i.Fields, field) {
+		i.Fields = append(i.Fields, field)
+		slices.Sort(i.Fields)
+	}
+	i.Class = Authority
+}
+
+// contractIn is what a definition says of its contract, if it says anything.
+func contractIn(definition []byte) map[string][]byte {
+	if said := member(member(definition, "_meta"), contractKey); said != nil {
+		return map[string][]byte{contractKey: said}
+	}
+	return nil
+}
+
+// member is one member of an object; nil if there is none.
+func member(raw []byte, name string) []byte {
+	dec := jsontext.NewDecoder(bytes.NewReader(raw))
+	if t, err := dec.ReadToken(); err != nil || t.Kind() != '{' {
+		return nil
+	}
+	for dec.PeekKind() == '"' {
+		t, err := dec.ReadToken()
+		if err != nil {
+			return nil
+		}
+		wanted := t.String() == name
+		v, err := dec.ReadValue()
+		if err != nil {
+			return nil
+		}
+		if wanted {
+			return v.Clone()
+		}
+	}
+	return nil
 }
 
 // fields names the members that differ. Two definitions whose digests differ always differ in something.

@@ -65,6 +65,9 @@ func recordItem(tx Tx, p *Plan, i *Item, pins []Pin, first bool, now time.Time) 
 			Detail: fmt.Sprintf("%s change of %s", i.Class, members(i.Fields))}
 		if i.RawName == "" {
 			q.Reason, q.Detail = InstructionsChanged, "the server's instructions are not those that were admitted"
+			if slices.Contains(i.Fields, "/tool_contract") {
+				q.Reason, q.Detail = ContractChanged, "what the provider's tools observe and publish is not what it was when it was admitted: tool-contract was negotiated otherwise"
+			}
 			if slices.Contains(i.Fields, "/origin") {
 				q.Reason, q.Detail = OriginChanged, "the provider is not started or reached as when it was admitted"
 			}

@@ -28,6 +28,7 @@ type Lock struct{ Providers []LockedProvider }
 type LockedProvider struct {
 	Package      string
 	Instructions call.Digest
+	ToolContract bool // tool-contract v1 holds; its tools mean other scopes without it
 	Tools        []LockedTool
 }
 
@@ -46,7 +47,7 @@ func LockOf(offers []Offer) (Lock, error) {
 		if err != nil {
 			return Lock{}, fmt.Errorf("lock %s: %w", o.Provider, err)
 		}
-		p := LockedProvider{Package: o.Provider}
+		p := LockedProvider{Package: o.Provider, ToolContract: o.ToolContract}
 		if p.Instructions, err = drift.Digest(text); err != nil {
 			return Lock{}, fmt.Errorf("lock %s: %w", o.Provider, err)
 		}
@@ -104,6 +105,9 @@ func (l *Lock) Render() ([]byte, error) {
 	fmt.Fprintf(&b, "version = %d\n", lockVersion)
 	for _, p := range l.Providers {
 		fmt.Fprintf(&b, "\n[[provider]]\npackage      = %q\ninstructions = %q\n", p.Package, p.Instructions)
+		if p.ToolContract {
+			b.WriteString("tool_contract = true\n")
+		}
 		for _, t := range p.Tools {
 			fmt.Fprintf(&b, "\n[[provider.tool]]\nname       = %s\nschema     = %q\ndescriptor = %q\n", tomlString(t.RawName), t.Schema, t.Descriptor)
 		}
@@ -137,6 +141,7 @@ func ParseLock(text []byte) (Lock, error) {
 		Providers []struct {
 			Package      string `toml:"package"`
 			Instructions string `toml:"instructions"`
+			ToolContract bool   `toml:"tool_contract"`
 			Tools        []struct {
 				Name       string `toml:"name"`
 				Schema     string `toml:"schema"`
@@ -161,7 +166,7 @@ func ParseLock(text []byte) (Lock, error) {
 		return d
 	}
 	for _, p := range f.Providers {
-		lp := LockedProvider{Package: p.Package, Instructions: digest(p.Instructions)}
+		lp := LockedProvider{Package: p.Package, Instructions: digest(p.Instructions), ToolContract: p.ToolContract}
 		for _, t := range p.Tools {
 			lp.Tools = append(lp.Tools, LockedTool{t.Name, digest(t.Schema), digest(t.Descriptor)})
 		}
@@ -188,7 +193,7 @@ func parseDigest(s string) (d call.Digest, err error) {
 type Difference struct {
 	Provider string
 	Tool     string // raw name; "" for the provider itself
-	What     string // "missing", "not locked", "instructions", "schema", "descriptor"
+	What     string // "missing", "not locked", "instructions", "tool contract", "schema", "descriptor"
 	Locked   call.Digest
 	Found    call.Digest
 }
@@ -203,6 +208,8 @@ func (d Difference) String() string {
 		return s + ": is locked, but not offered"
 	case "not locked":
 		return s + ": is offered, but not locked"
+	case "tool contract":
+		return s + ": tool-contract is negotiated where it is not locked, or the other way round"
 	}
 	return fmt.Sprintf("%s: %s is %s, locked is %s", s, d.What, d.Found, d.Locked)
 }
@@ -224,6 +231,9 @@ func CheckLocked(l Lock, offers []Offer) ([]Difference, error) {
 		default:
 			if was.Instructions != is.Instructions {
 				out = append(out, Difference{was.Package, "", "instructions", was.Instructions, is.Instructions})
+			}
+			if was.ToolContract != is.ToolContract {
+				out = append(out, Difference{Provider: was.Package, What: "tool contract"})
 			}
 			out = append(out, differingTools(was, is)...)
 		}

@@ -11,7 +11,7 @@ import (
 // R6.11: a lock file is the same bytes for the same catalogs, whatever their order, and comes back as it was.
 func TestR6_11_LockFile(t *testing.T) {
 	a, b := aTool(t, "a", ""), aTool(t, "repo/\"b\"\u202e", "")
-	other := Offer{Provider: "apps", Instructions: "x"}
+	other := Offer{Provider: "apps", Instructions: "x", ToolContract: true}
 	l, err := LockOf([]Offer{offer(t, "Be kind.", b, a), other})
 	if err != nil {
 		t.Fatal(err)
@@ -46,6 +46,8 @@ func TestR6_11_CheckLocked(t *testing.T) {
 	locked := offer(t, "Be kind.", a, b)
 	l, _ := LockOf([]Offer{locked})
 	described := aTool(t, "a", `,"description":"x"`)
+	agreed := offer(t, "Be kind.", a, b)
+	agreed.ToolContract = true
 	schema := *described
 	schema.SchemaDigest = call.Digest{1}
 	for name, c := range map[string]struct {
@@ -57,6 +59,7 @@ func TestR6_11_CheckLocked(t *testing.T) {
 		"provider gone":    {nil, "provider files: is locked, but not offered"},
 		"provider new":     {[]Offer{locked, {Provider: "more"}}, "provider more: is offered, but not locked"},
 		"instructions":     {[]Offer{offer(t, "", a, b)}, "provider files: instructions is"},
+		"contract":         {[]Offer{agreed}, "provider files: tool-contract is negotiated where it is not locked"},
 		"tool gone":        {[]Offer{offer(t, "Be kind.", b)}, "provider files, tool a: is locked, but not offered"},
 		"tool new":         {[]Offer{offer(t, "Be kind.", a, b, aTool(t, "c", ""))}, "provider files, tool c: is offered, but not locked"},
 		"definition":       {[]Offer{offer(t, "Be kind.", described, b)}, "provider files, tool a: descriptor is"},

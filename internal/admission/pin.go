@@ -40,7 +40,7 @@ type Pin struct {
 	DescriptorDigest call.Digest
 	SchemaDigest     call.Digest // of the input schema; zero for the provider itself
 	// Definition is the tool object as it was offered, byte for byte. Of the provider itself it is our own object of
-	// "instructions" and "origin". It is not to be written to.
+	// "instructions", "origin" and "tool_contract". It is not to be written to.
 	Definition []byte
 	Findings   []string // what screening said of it (R6.7), our own words
 

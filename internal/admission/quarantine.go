@@ -15,6 +15,7 @@ const (
 	DefinitionChanged   Reason = "definition_changed"   // a tool is not the one that was admitted
 	InstructionsChanged Reason = "instructions_changed" // the server's instructions are not those that were admitted
 	OriginChanged       Reason = "origin_changed"       // the provider is not started or reached as when it was admitted
+	ContractChanged     Reason = "contract_changed"     // tool-contract holds now and did not when the provider was admitted, or the other way round
 	ChangeRefused       Reason = "change_refused"       // the change was looked at and refused, and is still offered
 	SchemaDrift         Reason = "schema_drift"         // a call found a tool that is not the expected one (R6.6)
 	ByOperator          Reason = "operator"             // somebody put it there

@@ -31,7 +31,7 @@ func newAdmitCommand(a *app) *cobra.Command {
 		Long: `Shows every definition of a provider that waits: what is new, and what differs from what was admitted, the old text beside
 the new one, with hidden characters made visible and what screening found in each text below it. On a terminal it then
 asks about each. With TOOLs it decides on those alone, without asking; --itself adds the provider itself, which is its
-server's instructions and how it is started or reached. --all admits everything, but only for the first admission of a
+server's instructions, how it is started or reached, and whether tool-contract holds. --all admits everything, but only for the first admission of a
 provider: a change is always looked at one by one.
 
 What is admitted is exactly the definition that was shown; if it has changed since, nothing is decided. What is refused
@@ -44,7 +44,7 @@ stays out for as long as it is offered.`,
 		ValidArgsFunction: a.completeProvider,
 	}
 	c.Flags().BoolVar(&o.all, "all", false, "decide on everything; only for a first admission")
-	c.Flags().BoolVar(&o.itself, "itself", false, "decide on the provider itself too: its instructions and its origin")
+	c.Flags().BoolVar(&o.itself, "itself", false, "decide on the provider itself too: its instructions, its origin and its tool contract")
 	c.Flags().BoolVar(&o.refuse, "refuse", false, "keep out instead of letting in")
 	c.Flags().StringVar(&o.reason, "reason", "", "`words` for the record")
 	jsonFlag(c, &o.json)
@@ -232,6 +232,12 @@ func (a *app) printAdmission(i ostiary.Admission) error {
 	fmt.Fprintf(&b, "%s\n  digest %s\n", head, i.Digest)
 	if i.From != "" && i.From != i.Digest {
 		fmt.Fprintf(&b, "  was    %s\n", i.From)
+	}
+	if len(i.Observe)+len(i.Publish) > 0 {
+		fmt.Fprintf(&b, "  observes %s\n  publishes %s\n", visible(strings.Join(i.Observe, " ")), visible(strings.Join(i.Publish, " ")))
+	}
+	if i.ScopesFault != "" {
+		fmt.Fprintf(&b, "  cannot be used: %s\n", visible(i.ScopesFault))
 	}
 	if len(i.Findings) > 0 {
 		fmt.Fprintf(&b, "  %s by screening\n", count(len(i.Findings), "finding"))

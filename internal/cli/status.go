@@ -66,9 +66,9 @@ func (a *app) printStatus(s ostiary.Status) error {
 		if p.Counts != nil {
 			tools = fmt.Sprintf("%d of %d", p.Counts.Allowed, p.Counts.Offered)
 		}
-		rows[i] = []string{p.Package, p.State.String(), orDash(p.Revision), tools, p.Trust, reason}
+		rows[i] = []string{p.Package, p.State.String(), orDash(p.Revision), tools, p.Trust, orDash(extensionsOf(p)), reason}
 	}
-	if err := table(a.out, []string{"PROVIDER", "STATE", "REVISION", "TOOLS", "TRUST", "REASON"}, rows); err != nil {
+	if err := table(a.out, []string{"PROVIDER", "STATE", "REVISION", "TOOLS", "TRUST", "EXTENSIONS", "REASON"}, rows); err != nil {
 		return err
 	}
 	if len(s.Exports) > 0 {
@@ -92,6 +92,14 @@ func (a *app) printStatus(s ostiary.Status) error {
 		a.say("warning: %s", w)
 	}
 	return nil
+}
+
+// extensionsOf names the extensions that both sides have agreed on.
+func extensionsOf(p ostiary.ProviderInfo) string {
+	if p.ToolContract {
+		return "tool-contract"
+	}
+	return ""
 }
 
 func orDash(s string) string {

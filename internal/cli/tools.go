@@ -102,6 +102,12 @@ func (a *app) printTool(t ostiary.ToolInfo) error {
 	}
 	line("policy", t.Policy+" ("+rule+")")
 	line("admission", cleanLine(t.Admission, 300))
+	contract := ""
+	if t.ToolContract {
+		contract = " (tool-contract)"
+	}
+	line("observes", strings.Join(t.Observe, " ")+contract)
+	line("publishes", strings.Join(t.Publish, " ")+contract)
 	line("schema", t.SchemaDigest)
 	line("descriptor", t.DescriptorDigest)
 	if t.Description != "" {

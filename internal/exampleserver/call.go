@@ -26,6 +26,9 @@ func (s *server) call(ctx context.Context, ex *exchange) (answer, *rpcError) {
 		}
 	}
 	t := findTool(name)
+	if t == nil && s.opts.Extensions {
+		t = findExtensionTool(name)
+	}
 	if t == nil {
 		if isExtra(name, s.opts.Tools) || s.opts.Odd && isOdd(name) {
 			return text(name), nil

@@ -50,6 +50,11 @@ type Options struct {
 	Page  int  // tools on one page of tools/list; 0: all on one
 	Odd   bool // also list tools whose names or schemas a strict client has to refuse
 
+	// Extensions offers tool-contract and world-events, and lists the tools that use them. ContractSettings are the raw
+	// settings of tool-contract, for servers that get them wrong; "" is {"version":1}.
+	Extensions       bool
+	ContractSettings string
+
 	Drifted    []string // tools whose definition is changed from the start, as drift would change it
 	DriftAfter int      // change echo's definition, and say so, after this many calls; 0: never
 

@@ -33,6 +33,8 @@ func Run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer
 	fs.IntVar(&opts.Tools, "tools", 0, "list so many further tools")
 	fs.IntVar(&opts.Page, "page", 0, "tools on one page of tools/list; 0: all on one")
 	fs.BoolVar(&opts.Odd, "odd", false, "also list tools whose names or schemas have to be refused, or need an alias")
+	fs.BoolVar(&opts.Extensions, "extensions", false, "offer tool-contract and world-events, and list the tools that use them")
+	settings := fs.String("contract-settings", "", "`file` with the settings of tool-contract; one that is empty or missing: none are offered")
 	fs.IntVar(&opts.DriftAfter, "drift-after", 0, "change the tool echo after so many calls")
 	fs.Func("drifted", "`tool` whose definition is changed from the start; may be repeated", func(s string) error {
 		opts.Drifted = append(opts.Drifted, s)
@@ -49,6 +51,15 @@ func Run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer
 	}
 	if err := opts.validate(); err != nil {
 		return fmt.Errorf("example server: %w", err)
+	}
+	if *settings != "" {
+		raw, err := os.ReadFile(*settings)
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("example server: %w", err)
+		}
+		if opts.ContractSettings = strings.TrimSpace(string(raw)); opts.ContractSettings == "" {
+			opts.ContractSettings = "none"
+		}
 	}
 	if *grandchild {
 		if err := spawn(errOut); err != nil {

@@ -1,9 +1,11 @@
 package exampleserver
 
 import (
+	"bytes"
 	"context"
 	"log/slog"
 	"sync"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -25,7 +27,6 @@ const (
 
 const (
 	serverInfo   = `{"name":"ostiary-example","title":"Ostiary's example server","version":"1.0.0"}`
-	capabilities = `{"tools":{"listChanged":true},"logging":{}}`
 	instructions = `A server to try things with. Nothing here is real; the only effects are notes and a counter.`
 )
 
@@ -34,17 +35,20 @@ type server struct {
 	opts Options
 	log  *slog.Logger
 
+	began time.Time
+
 	mu        sync.Mutex // guards what follows
 	drift     map[string]drifted
 	calls     int
 	ran       map[string]int
 	notes     []string
+	events    int
 	listeners map[chan struct{}]struct{}
 }
 
 func newServer(opts Options) *server {
 	s := &server{
-		opts: opts, log: opts.logger(), drift: map[string]drifted{}, ran: map[string]int{},
+		opts: opts, log: opts.logger(), began: time.Now(), drift: map[string]drifted{}, ran: map[string]int{},
 		listeners: map[chan struct{}]struct{}{},
 	}
 	for _, name := range opts.Drifted {
@@ -113,6 +117,7 @@ type answer struct {
 	members    []byte // the result object's members, without its braces
 	resultType string // modern; "" is complete
 	whole      []byte // if set, this is sent as it is, instead of a response made from the above
+	meta       []byte // further members of its _meta, each with a leading comma
 	late       bool   // it is sent even though the request was cancelled
 	none       bool   // nothing is sent
 }
@@ -135,10 +140,12 @@ func (s *server) handle(ctx context.Context, ex *exchange) []byte {
 			a.resultType = "complete"
 		}
 		b = append(append(b, `"resultType":`...), quote(a.resultType)...)
-		b = append(b, `,"_meta":{"`+metaServer+`":`+serverInfo+`}`...)
+		b = append(b, `,"_meta":{"`+metaServer+`":`+serverInfo...)
 	} else {
-		b = append(b, `"_meta":{}`...)
+		b = append(b, `"_meta":{`...)
+		a.meta = bytes.TrimPrefix(a.meta, []byte{','})
 	}
+	b = append(append(b, a.meta...), '}')
 	if len(a.members) > 0 {
 		b = append(append(b, ','), a.members...)
 	}
@@ -177,7 +184,7 @@ func (s *server) dispatch(ctx context.Context, ex *exchange) (answer, *rpcError)
 }
 
 func (s *server) discover() answer {
-	b := []byte(`"supportedVersions":` + string(quoteAll(s.versions())) + `,"capabilities":` + capabilities)
+	b := []byte(`"supportedVersions":` + string(quoteAll(s.versions())) + `,"capabilities":` + s.capabilities(true))
 	b = append(b, `,"instructions":`...)
 	b = append(b, quote(instructions)...)
 	return answer{members: append(b, `,"ttlMs":0,"cacheScope":"private"`...)}
@@ -215,7 +222,7 @@ func (s *server) initialize(m *message) ([]byte, *rpcError) {
 			version = v
 		}
 	}
-	b := []byte(`{"jsonrpc":"2.0","id":` + string(m.id) + `,"result":{"protocolVersion":"` + version + `","capabilities":` + capabilities)
+	b := []byte(`{"jsonrpc":"2.0","id":` + string(m.id) + `,"result":{"protocolVersion":"` + version + `","capabilities":` + s.capabilities(false))
 	b = append(b, `,"serverInfo":`+serverInfo+`,"instructions":`...)
 	return append(append(b, quote(instructions)...), `}}`...), nil
 }

@@ -129,6 +129,11 @@ func (s *server) definitions() []string {
 	for _, t := range tools() {
 		all = append(all, t.define(s.drift[t.name]))
 	}
+	if s.opts.Extensions {
+		for _, t := range extensionTools() {
+			all = append(all, t.define(drifted{}))
+		}
+	}
 	if s.opts.Odd {
 		all = append(all, oddTools...)
 	}

@@ -76,6 +76,11 @@ func (p *passage) conclude(a call.Answer) call.Reply {
 		reply.Error = a.Error
 	case a.Result == nil: // neither a fault nor an answer: an upstream's bug, and never a success
 		o.Status, o.Effect, o.Code = call.StatusUnknown, call.EffectUnconfirmed, call.CodeInternal
+	case a.Contract && a.ContractCode != "": // the tool's own word, or one that cannot be understood (R4.6)
+		o.Status, o.Delivery, o.Effect, o.Code = call.StatusUnknown, call.Confirmed, call.EffectUnconfirmed, a.ContractCode
+		if a.ResultType == "complete" {
+			reply.Result = a.Result
+		}
 	case a.ResultType == "input_required": // not completed, never a success, never answered by itself (R3.8)
 		o.Status, o.Delivery, o.Code = call.InputRequired, call.Confirmed, call.CodeInputRequired
 	case a.IsError: // a valid business result (R3.4)
@@ -99,9 +104,12 @@ func (p *passage) conclude(a call.Answer) call.Reply {
 	return reply
 }
 
-// withhold keeps a result back. What is known of the effect stays known.
+// withhold keeps a result back. What is known of the effect stays known, and what is not known stays unknown.
 func (p *passage) withhold(o call.Outcome, code call.Code, detail string) call.Reply {
-	o.Status, o.Code, o.Detail = call.Failed, code, detail
+	o.Detail = detail
+	if o.Status != call.StatusUnknown {
+		o.Status, o.Code = call.Failed, code
+	}
 	p.complete(&o)
 	return call.Reply{Outcome: o}
 }

@@ -94,7 +94,7 @@ func (p *passage) screenReply(ctx context.Context, reply call.Reply, answer call
 	switch {
 	case reply.Result != nil:
 		var schema func([]byte) error
-		if p.tool.Output != nil {
+		if p.tool.Output != nil && reply.Outcome.Status != call.StatusUnknown { // what a tool does not know it need not give
 			schema = p.tool.Output.ValidateValue
 		}
 		v := p.gate.screen(func() firewall.Verdict { return p.gate.o.Firewall.ScreenResult(ctx, reply.Result, p.rules(), schema) })

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ostiary/ostiary/call"
 	"github.com/ostiary/ostiary/internal/drift"
+	"github.com/ostiary/ostiary/internal/world"
 )
 
 // maxWarnings bounds what one catalog says about odd tools; Counts go on counting.
@@ -48,11 +49,12 @@ type Tool struct {
 	Output   *Schema     // of structuredContent; nil: the tool has none, or none that can be checked
 	Revision string      // of MCP, as the tool's connection negotiated it
 	Expected call.Digest // the schema digest that it must have; zero: none was given
+	Scopes   world.Scopes
 	Provider *Provider
 }
 
 // Freeze checks a listing against the profile and makes a catalog of it. An allowed tool that could not be addressed, or
-// whose input schema is not of an object, fails the whole start (R2.3); one whose schema cannot be checked within bounds
+// whose input schema is not of an object, fails the whole start (R2.3), as does one with scopes that cannot be (R4.3); one whose schema cannot be checked within bounds
 // is left out with a warning (S-012, S-014, S-016); one that is not allowed is only counted (R6.3).
 func Freeze(p *Profile, gen Generation, n Negotiated, listing Listing) (*Catalog, error) {
 	c := &Catalog{Generation: gen, Negotiated: n, Warnings: slices.Clone(listing.Warnings), seen: make(map[string][]byte, len(listing.Tools))}
@@ -109,7 +111,7 @@ func (c *Catalog) compile() (faults []error) {
 	g.SetLimit(runtime.GOMAXPROCS(0))
 	for i, t := range c.Tools {
 		g.Go(func() error {
-			errs[i] = t.freeze()
+			errs[i] = t.freeze(c.Negotiated.ToolContract)
 			return nil
 		})
 	}
@@ -136,7 +138,7 @@ func (c *Catalog) compile() (faults []error) {
 	return faults
 }
 
-// fatalSchema marks a schema that R2.3 lets fail the start, not only the tool.
+// fatalSchema marks what R2.3 and R4.3 let fail the start, not only the tool.
 type fatalSchema struct{ error }
 
 func isFatal(err error) bool {
@@ -144,15 +146,20 @@ func isFatal(err error) bool {
 	return ok
 }
 
-func (t *Tool) freeze() (err error) {
+func (t *Tool) freeze(contract bool) (err error) {
 	if t.SchemaDigest, err = drift.Digest(orNull(t.InputSchema)); err != nil {
 		return err
 	}
 	if t.DescriptorDigest, err = drift.Digest(t.Definition); err != nil {
 		return err
 	}
-	t.Schema, err = CompileSchema(t.InputSchema)
-	return err
+	if t.Schema, err = CompileSchema(t.InputSchema); err != nil {
+		return err
+	}
+	if t.Scopes, err = ScopesOf(t.Package, t.Definition, contract); err != nil {
+		return fatalSchema{err}
+	}
+	return nil
 }
 
 func orNull(raw []byte) []byte {

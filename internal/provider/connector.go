@@ -55,6 +55,7 @@ type Negotiated struct {
 	Instructions  string
 	Capabilities  []byte // the raw JSON object of the server's capabilities
 	ToolChanges   bool   // the server said that it announces changes of its tool list
+	ToolContract  bool   // tool-contract v1 holds (R4.1)
 }
 
 // Listing is one complete, stable tools/list: no change was announced while its pages were read (R2.2).

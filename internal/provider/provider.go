@@ -69,6 +69,7 @@ type Status struct {
 	Since           time.Time      `json:"since"`
 	Generation      string         `json:"generation,omitempty"`
 	Revision        string         `json:"protocol_revision,omitempty"` // negotiated, never a configured one (R1.3)
+	ToolContract    bool           `json:"tool_contract,omitempty"`     // tool-contract v1 was negotiated (R4.1)
 	ServerName      string         `json:"server_name,omitempty"`       // the server's own words, for display only
 	ServerVersion   string         `json:"server_version,omitempty"`
 	Counts          *Counts        `json:"tools,omitempty"`
@@ -98,6 +99,7 @@ func (p *Provider) Status() Status {
 	if c := p.catalog; c != nil {
 		n := c.Negotiated
 		s.Generation, s.Revision, s.ServerName, s.ServerVersion = c.Generation.String(), n.Revision, n.ServerName, n.ServerVersion
+		s.ToolContract = n.ToolContract
 		counts := c.Counts
 		s.Counts, s.CatalogDigest, s.Warnings = &counts, c.Digest.String(), c.Warnings
 	}
@@ -177,6 +179,12 @@ func (p *Provider) Instructions() string {
 		return c.Negotiated.Instructions
 	}
 	return ""
+}
+
+// ToolContract says that tool-contract v1 holds on its connection.
+func (p *Provider) ToolContract() bool {
+	c := p.Catalog()
+	return c != nil && c.Negotiated.ToolContract
 }
 
 // Readmit ends a quarantine. The provider is as good as its connection.

@@ -63,20 +63,47 @@ func provenanceJSON(p call.Provenance) []byte {
 	return o.String("verdict", p.Verdict).End()
 }
 
+// UnknownResult appends the answer to a call whose provider does not know what it did (R4.6): our words first, then what the
+// provider says of it, which a firewall has let in. It is an error whatever the provider says, and nothing of it can be taken
+// for a result: no structured content, and no key but the content.
+func UnknownResult(dst, result []byte, o call.Outcome, p call.Provenance, modern bool) []byte {
+	r := NewObject(dst)
+	if modern {
+		r.String("resultType", resultComplete)
+	}
+	blocks := append([]byte{'['}, textBlock(messageOf(o))...)
+	for b := range Elements(Member(result, "content")) {
+		blocks = append(append(blocks, ','), b...)
+	}
+	r.Raw("content", append(blocks, ']')).Bool("isError", true)
+	meta := NewObject(nil).Raw(keyOutcome, outcomeJSON(o))
+	if said := provenanceJSON(p); said != nil {
+		meta.Raw(keyProvenance, said)
+	}
+	return r.Raw("_meta", meta.End()).End()
+}
+
+func messageOf(o call.Outcome) string {
+	if o.Message != "" {
+		return o.Message
+	}
+	info := o.Code.Info()
+	return info.Meaning + " " + info.Advice
+}
+
+func textBlock(text string) []byte {
+	return NewObject(nil).String("type", "text").String("text", text).End()
+}
+
 // RefusalResult is what a client gets when the path itself speaks: a tool result with isError, one text block fit for a
 // model, and the outcome. It never holds words of the provider.
 func RefusalResult(o call.Outcome, modern bool) []byte {
-	text := o.Message
-	if text == "" {
-		info := o.Code.Info()
-		text = info.Meaning + " " + info.Advice
-	}
+	text := messageOf(o)
 	r := NewObject(make([]byte, 0, 256+len(text)))
 	if modern {
 		r.String("resultType", resultComplete)
 	}
-	block := NewObject(nil).String("type", "text").String("text", text).End()
-	r.Raw("content", append(append([]byte{'['}, block...), ']'))
+	r.Raw("content", append(append([]byte{'['}, textBlock(text)...), ']'))
 	r.Bool("isError", true)
 	return r.Raw("_meta", NewObject(nil).Raw(keyOutcome, outcomeJSON(o)).End()).End()
 }

@@ -128,6 +128,15 @@ func TestReplies(t *testing.T) {
 		}
 	}
 
+	// R4.6: a result that its provider does not stand by is an error whatever it says of itself.
+	unsure := call.Outcome{Status: call.StatusUnknown, Delivery: call.Confirmed, Effect: call.EffectUnconfirmed, Code: call.CodeContractUnknown, Message: "Nobody knows."}
+	next = call.Reply{Outcome: unsure, Result: []byte("{\n\"content\":[{\"type\":\"text\",\n\"text\":\"perhaps\"}],\"isError\":false,\"structuredContent\":{\"ok\":true}}")}
+	for name, got := range map[string]reply{"modern": f.modernCall("{}", ""), "legacy": legacyCall()} {
+		if got.at("result", "isError") != "true" || got.at("result", "content") != `[{"type":"text","text":"Nobody knows."},{"type":"text", "text":"perhaps"}]` || got.at("result", "structuredContent") != "" {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+
 	next = call.Reply{Outcome: okOutcome, Result: []byte("{\n \"content\": [],\r\n \"x\": \"a\\nb\"\n}")}
 	for name, got := range map[string]reply{"modern stream": f.modernCall("{}", `"progressToken":1`), "legacy": legacyCall()} {
 		if m := string(got.message()); strings.ContainsAny(m, "\n\r") || !strings.Contains(m, `"a\nb"`) {

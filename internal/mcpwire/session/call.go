@@ -102,7 +102,9 @@ func (s *Session) Call(ctx context.Context, c Call) call.Answer {
 	r.Delivery.Confirmed()
 	a := content.CallAnswer(resp.Result, resp.Error, s.agreed().Modern)
 	a.Delivery = call.Confirmed
-	a.Contract = s.contract
+	if a.Contract = s.agreed().ToolContract; a.Contract && a.Result != nil {
+		a.ContractCode = content.ContractCode(a.Result)
+	}
 	a.Release = resp.Release
 	if resp.HTTPStatus >= 400 {
 		a.HTTPStatus = resp.HTTPStatus

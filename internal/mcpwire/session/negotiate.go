@@ -267,17 +267,18 @@ func (s *Session) agree(revision string, modern bool, caps, info, instructions [
 		n.Capabilities = []byte("{}")
 	}
 	s.logging = content.IsObject(content.Member(caps, "logging"))
-	s.contract = s.opts.ToolContract && isContractV1(content.Member(content.Member(caps, "extensions"), toolContract))
+	n.ToolContract = s.opts.ToolContract && holdsV1(caps, toolContract)
 	s.negotiated.Store(&n)
 }
 
 // toolContract names the extension; both sides' settings must be strictly {"version": 1} (R4.1).
-const toolContract = "org.aurorabot/tool-contract"
+const toolContract = content.ToolContract
 
-func isContractV1(settings []byte) bool {
-	n := 0
-	version := false
-	for k, v := range content.Members(settings) {
+// holdsV1 says whether capabilities, as their sender wrote them, hold exactly the settings {"version": 1} of an extension.
+// Another way to write the number is another value here, whatever a decoder would make of it.
+func holdsV1(caps []byte, extension string) bool {
+	n, version := 0, false
+	for k, v := range content.Members(content.Member(content.Member(caps, "extensions"), extension)) {
 		n++
 		version = k == "version" && string(v) == "1"
 	}

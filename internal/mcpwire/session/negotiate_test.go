@@ -5,11 +5,16 @@ package session
 import (
 	"context"
 	"errors"
+	"maps"
+	"net/http"
+	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/ostiary/ostiary/internal/mcpwire/content"
 	"github.com/ostiary/ostiary/internal/provider"
 )
 
@@ -131,31 +136,81 @@ func TestR2_1_DeadlineOfTheStart(t *testing.T) {
 	}
 }
 
-// R4.1: the extension holds only if the server's settings are strictly {"version": 1}.
+// settingsOf an extension, and whether they are strictly {"version": 1} (R4.1).
+var settingsOf = map[string]bool{
+	`{"version":1}`: true, `{ "version" : 1 }`: true,
+	`{"version":1.0}`: false, `{"version":1e0}`: false, `{"version":10e-1}`: false, `{"version":"1"}`: false, `{"version":true}`: false,
+	`{"version":[1]}`: false, `{"version":{}}`: false, `{"version":null}`: false, `{"version":2}`: false, `{"version":0}`: false, `{"version":-1}`: false,
+	`{"Version":1}`: false, `{"version":1,"x":2}`: false, `{"x":2,"version":1}`: false, `{"version":1,"version":1}`: false,
+	`{}`: false, `null`: false, `1`: false, `"1"`: false, `true`: false, `[]`: false, `[1]`: false, `[{"version":1}]`: false, `"{\"version\":1}"`: false,
+}
+
+// onAPipe are those that are tried with a process each: what is read of them is the same code.
+var onAPipe = []string{`{"version":1}`, `{"version":1.0}`, `{"version":1,"x":2}`, `null`, `[]`}
+
+// R4.1: the contract holds only if the server's settings, as it wrote them, are strictly {"version": 1}: in both eras, over
+// both transports. Settings that are no JSON at all, such as those with a key twice, end the start or agree on nothing.
 func TestR4_1_ContractIsStrict(t *testing.T) {
 	t.Parallel()
-	for settings, want := range map[string]bool{
-		`{"version":1}`: true, `{ "version" : 1 }`: true,
-		`{"version":1.0}`: false, `{"version":"1"}`: false, `{"version":true}`: false, `{"version":1,"x":2}`: false, `{}`: false, `null`: false, `1`: false,
-	} {
-		for _, era := range []string{"discover=modern", "discover=-32601&init=2025-11-25"} {
-			t.Run(era+settings, func(t *testing.T) {
+	offer := func(o *Options) { o.ToolContract = true }
+	eras := map[string]url.Values{"modern": {"discover": {"modern"}}, "legacy": {"discover": {"-32601"}, "init": {"2025-11-25"}}}
+	check := func(t *testing.T, s *Session, err error, settings string, want bool) {
+		if err != nil {
+			if want || !strings.Contains(settings, `,"version"`) {
+				t.Fatal(err)
+			}
+			return
+		}
+		if s.Contract() != want || s.Negotiated().ToolContract != want {
+			t.Errorf("got %v", s.Contract())
+		}
+	}
+	for settings, want := range settingsOf {
+		for era, traits := range eras {
+			traits := maps.Clone(traits)
+			traits.Set("caps", `"tools":{},"extensions":{"org.aurorabot/tool-contract":`+settings+`}`)
+			if slices.Contains(onAPipe, settings) {
+				t.Run("stdio "+era+" "+settings, func(t *testing.T) {
+					t.Parallel()
+					s, err := opened(t, traits.Encode(), offer)
+					check(t, s, err, settings, want)
+				})
+			}
+			t.Run("http "+era+" "+settings, func(t *testing.T) {
 				t.Parallel()
-				caps := strings.NewReplacer(" ", "%20").Replace(`"tools":{},"extensions":{"org.aurorabot/tool-contract":` + settings + `}`)
-				s, err := opened(t, era+"&caps="+caps, func(o *Options) { o.ToolContract = true })
-				if err != nil {
-					if settings == "null" || settings == "1" { // the SDK does not take it either
+				var mu sync.Mutex
+				p := &peer{is: traits}
+				s, err := openHTTP(t, newWebPeer(t, func(w http.ResponseWriter, r *http.Request, f content.Frame) {
+					if r.Method != http.MethodPost {
+						w.WriteHeader(http.StatusMethodNotAllowed)
 						return
 					}
-					t.Fatal(err)
-				}
-				if s.Contract() != want {
-					t.Errorf("got %v", s.Contract())
-				}
+					viaPeer(p, &mu, w, f)
+				}), offer)
+				check(t, s, err, settings, want)
 			})
 		}
 	}
-	if s := mustOpen(t, `caps="extensions":{"org.aurorabot/tool-contract":{"version":1}}`); s.Contract() {
-		t.Error("negotiated, though it was not offered")
+}
+
+// R4.1: the server is offered strictly {"version": 1} in both eras, and nothing is agreed on that was not offered.
+func TestR4_1_BothSides(t *testing.T) {
+	t.Parallel()
+	caps := `"tools":{},"extensions":{"org.aurorabot/tool-contract":{"version":1}}`
+	for era, traits := range map[string]url.Values{"modern": {"discover": {"modern"}}, "legacy": {"discover": {"-32601"}, "init": {"2025-11-25"}}} {
+		traits.Set("caps", caps)
+		t.Run(era, func(t *testing.T) {
+			t.Parallel()
+			if s, err := opened(t, traits.Encode(), nil); err != nil || s.Contract() {
+				t.Errorf("agreed on though it was not offered: %v", err)
+			}
+			s, err := opened(t, traits.Encode(), func(o *Options) { o.ToolContract = true })
+			if err != nil || !s.Contract() {
+				t.Fatalf("not agreed on: %v", err)
+			}
+			eventually(t, "the server has seen the offer", func() bool {
+				return slices.Contains(s.Stats().StderrTail, `offered {"org.aurorabot/tool-contract":{"version":1}}`)
+			})
+		})
 	}
 }

@@ -75,6 +75,11 @@ func (p *peer) serve(in *bufio.Reader) {
 		default:
 			fmt.Fprintln(os.Stderr, "got", f.Method)
 		}
+		for _, caps := range [][]byte{content.Member(f.Params, "capabilities"), content.Member(content.Member(f.Params, "_meta"), keyCapabilities)} {
+			if e := content.Member(caps, "extensions"); e != nil {
+				fmt.Fprintln(os.Stderr, "offered", string(e))
+			}
+		}
 		p.handle(f)
 	}
 }

@@ -115,7 +115,6 @@ type Session struct {
 
 	dialed     chan struct{} // closed once carrier and http are set: a server may speak before
 	negotiated atomic.Pointer[provider.Negotiated]
-	contract   bool   // tool-contract v1 holds on this connection
 	logging    bool   // the server declares logging
 	meta       []byte // the members of _meta that every modern request carries, without braces
 
@@ -250,7 +249,7 @@ func (s *Session) agreed() *provider.Negotiated {
 }
 
 // Contract says whether tool-contract v1 holds on this connection (R4.1).
-func (s *Session) Contract() bool { return s.contract }
+func (s *Session) Contract() bool { return s.agreed().ToolContract }
 
 // Changed is signalled when the server announces a change of its tool list; announcements in between are one (F-27).
 func (s *Session) Changed() <-chan struct{} { return s.changed }
