@@ -22,6 +22,9 @@ const module = "github.com/ostiary/ostiary"
 var may = map[string]struct{ ours, outside []string }{
 	"call": {},
 
+	// For authors of MCP servers: it knows the extensions' rules and the SDK, and nothing of the gateway.
+	"contract": {ours: []string{"call", "internal/world"}, outside: []string{sdk, jsonLib, "github.com/google/jsonschema-go"}},
+
 	// The steps of the path: pure, or declaring what they need.
 	"internal/policy":   {ours: []string{"call"}, outside: []string{"cel.dev/cel-go", jsonLib}},
 	"internal/drift":    {ours: []string{"call"}, outside: []string{jsonLib}},
@@ -80,7 +83,7 @@ var tooling = []string{"bench", "interop"}
 
 // denied are standard packages that only the named packages may import. S-015: what reads schemas has no way to fetch one.
 var denied = map[string][]string{
-	"net/http": {"", "internal/adminapi", "internal/cli", "internal/config", "internal/exampleserver", "internal/httpd", "internal/identity", "internal/mcpwire/content",
+	"net/http": {"", "contract", "internal/adminapi", "internal/cli", "internal/config", "internal/exampleserver", "internal/httpd", "internal/identity", "internal/mcpwire/content",
 		"internal/mcpwire/endpoint", "internal/mcpwire/session", "internal/mcpwire/transport"},
 	"os/exec":      {"internal/mcpwire/transport", "internal/cli"},
 	"database/sql": {"internal/store/sqlstore"},

@@ -1,0 +1,7 @@
+package contract
+
+// Sanitise is for the fuzz test.
+func Sanitise(params []byte, path ...string) ([]byte, bool) {
+	clean, s := sanitise(params, path...)
+	return clean, s.contract
+}
