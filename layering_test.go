@@ -55,10 +55,11 @@ var may = map[string]struct{ ours, outside []string }{
 	"internal/mcpwire": {ours: []string{"call", "internal/gate", "internal/provider", "internal/mcpwire/content", "internal/mcpwire/session", "internal/mcpwire/transport"}},
 	"internal/mcpwire/transport": {ours: []string{"call", "internal/mcpwire/content"},
 		outside: []string{sdk, jsonLib, "code.dny.dev/ssrf", "golang.org/x/sys"}},
-	"internal/mcpwire/session":  {ours: []string{"call", "internal/provider", "internal/mcpwire/content", "internal/mcpwire/transport"}, outside: []string{sdk, jsonLib}},
-	"internal/mcpwire/content":  {ours: []string{"call"}, outside: []string{jsonLib}},
-	"internal/mcpwire/endpoint": {ours: []string{"call", "internal/identity", "internal/mcpwire/content"}, outside: []string{sdk, jsonLib}},
-	"internal/exampleserver":    {outside: []string{sdk, jsonLib}},
+	"internal/mcpwire/session":    {ours: []string{"call", "internal/provider", "internal/mcpwire/content", "internal/mcpwire/transport"}, outside: []string{sdk, jsonLib}},
+	"internal/mcpwire/content":    {ours: []string{"call"}, outside: []string{jsonLib}},
+	"internal/mcpwire/endpoint":   {ours: []string{"call", "internal/identity", "internal/mcpwire/content"}, outside: []string{sdk, jsonLib}},
+	"internal/exampleserver":      {outside: []string{sdk, jsonLib}},
+	"internal/exampleserver/chat": {ours: []string{"contract"}, outside: []string{sdk}},
 
 	"internal/config": {ours: []string{"call", "internal/firewall", "internal/policy", "internal/provider", "internal/vault"}, outside: []string{"github.com/pelletier/go-toml/v2"}},
 
@@ -68,7 +69,7 @@ var may = map[string]struct{ ours, outside []string }{
 		outside: []string{jsonLib, "golang.org/x/mod/sumdb"}},
 	"internal/httpd":    {ours: []string{"call", "internal/identity"}},
 	"internal/adminapi": {ours: []string{"", "call"}},
-	"internal/cli": {ours: []string{"", "call", "internal/adminapi", "internal/config", "internal/exampleserver", "internal/vault"},
+	"internal/cli": {ours: []string{"", "call", "internal/adminapi", "internal/config", "internal/exampleserver", "internal/exampleserver/chat", "internal/vault"},
 		outside: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term", jsonLib}},
 	"cmd/ostiary": {ours: []string{"internal/cli"}},
 }

@@ -8,10 +8,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ostiary/ostiary/internal/exampleserver"
+	"github.com/ostiary/ostiary/internal/exampleserver/chat"
 )
 
-// newExampleServerCommand is the MCP server of the demonstration and of the tests. It has flags of its own and is not
-// listed.
+// newExampleServerCommand is the MCP server of the demonstration and of the tests, or with the word chat the one that shows
+// what an author can do. Each has flags of its own, and neither is listed.
 func newExampleServerCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:                "example-server",
@@ -19,7 +20,11 @@ func newExampleServerCommand(a *app) *cobra.Command {
 		Hidden:             true,
 		DisableFlagParsing: true,
 		RunE: a.run(func(ctx context.Context, args []string) error {
-			err := exampleserver.Run(ctx, args, a.in, a.out, a.err)
+			run := exampleserver.Run
+			if len(args) > 0 && args[0] == "chat" {
+				run, args = chat.Run, args[1:]
+			}
+			err := run(ctx, args, a.in, a.out, a.err)
 			if errors.Is(err, flag.ErrHelp) {
 				return nil
 			}
