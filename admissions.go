@@ -62,7 +62,7 @@ func descriptorsOf(c *provider.Catalog) []*call.Descriptor {
 }
 
 // listed looks at what a later listing offers. Calls of the provider wait for it.
-func (h *Host) listed(p *provider.Provider, offered []*call.Descriptor) {
+func (h *Host) listed(p *provider.Provider, offered []*call.Descriptor) error {
 	ctx, cancel := context.WithTimeout(context.Background(), p.Profile.Limits.Connect) // told by a watcher, which has none
 	defer cancel()
 	h.admitted.mu.Lock()
@@ -77,6 +77,7 @@ func (h *Host) listed(p *provider.Provider, offered []*call.Descriptor) {
 		h.admitted.owed.listing(p, offered)
 		p.Quarantine(provider.ReasonSchemaDrift, "a listing could not be compared with what was admitted", h.o.Now())
 	}
+	return err
 }
 
 // compareLocked holds an offer against its pins and keeps what follows: what waits, what is admitted by first use, what is

@@ -90,6 +90,7 @@ var (
 		{Name: "interaction", Type: typeString, Default: `"refuse"`, Enum: []string{string(InteractionRefuse), string(InteractionForward)}, Meaning: "Whether a tool's question is passed to the calling client.", Needs: "R3.8"},
 		{Name: "ledger", Type: typeString, Default: `"durable"`, Enum: []string{ledgerDurable, ledgerRelaxed}, Meaning: "`relaxed`: READ_ONLY calls go out before their intent is on disk. Calls with effects never do.", Needs: "R3.5"},
 		{Name: "timeout_seconds", Type: typeSeconds, Default: `30`, Min: 0.1, Max: 3600, Unit: "seconds", Meaning: "The whole start: connect, handshake, all pages of tools.", Needs: "R2.1"},
+		{Name: "relist_seconds", Type: typeSeconds, Default: `60`, Min: 0, Max: 86_400, Unit: "seconds", Meaning: "How old the tool list may be when a call is let through; an older one is read again first, for a server may change its tools without saying so. 0: before every call. One that cannot be read refuses the call.", Needs: "R6.6, A-04"},
 		{Name: "call_timeout_seconds", Type: typeSeconds, Default: `60`, Min: 0.1, Max: 86_400, Unit: "seconds", Meaning: "One call, with or without progress.", Needs: "R1.11"},
 		{Name: "close_seconds", Type: typeSeconds, Default: `5`, Min: 0.1, Max: 300, Unit: "seconds", Meaning: "Closing: end of input, TERM and KILL together.", Needs: "R1.12"},
 		{Name: "max_message_bytes", Type: typeInteger, Default: `16777216`, Min: 1024, Max: 1 << 30, Unit: "bytes", Meaning: "Largest message from the server.", Needs: "R1.11"},

@@ -60,6 +60,7 @@ func (l *loader) provider(pkg string, t *node) {
 	p.Profile.NullIsAbsent = s.str("null_arguments", nil) == "absent"
 	p.Interaction = Interaction(s.str("interaction", nil))
 	p.Profile.RelaxedLedger = s.str("ledger", nil) == ledgerRelaxed
+	p.Profile.Relist = s.seconds("relist_seconds")
 	p.Profile.Limits = s.limits(transport)
 	s.notYet("restart", string(RestartNever))
 	s.notYet("interaction", string(InteractionRefuse))

@@ -87,6 +87,7 @@ func New(o Options) (*Gate, error) {
 // outcome is known and recorded, and never sends a request twice (R3.3).
 func (g *Gate) Call(ctx context.Context, r call.Request) call.Reply {
 	p := &passage{gate: g, request: &r, id: g.o.NewID(), started: g.o.Now()}
+	p.current = p.started
 
 	// 1. Who. An edge has authenticated the caller; a call of nobody goes no further.
 	if r.Principal.ID == "" {
@@ -134,6 +135,7 @@ func (g *Gate) Call(ctx context.Context, r call.Request) call.Reply {
 		if no := p.agree(ctx); no != nil {
 			return p.turnBack(ctx, no)
 		}
+		p.current = g.o.Now()
 	}
 
 	// 8. Still the tool that was admitted. Once more, because it may have changed while the call waited.
@@ -179,6 +181,7 @@ type passage struct {
 	request    *call.Request
 	id         call.ID
 	started    time.Time
+	current    time.Time // what the server offers must be known as of then: the start, or the end of a wait
 	tool       *provider.Tool
 	generation provider.Generation
 	taint      policy.Taint // of the session, when the call was judged
@@ -202,11 +205,11 @@ func (p *passage) turnBack(ctx context.Context, no *refusal) call.Reply {
 	return p.refuseSaying(ctx, no.code, no.detail, no.saying)
 }
 
-// asAdmitted says whether the tool is the one that was admitted, as far as anything is known of it now: what its server has
-// announced is looked at first. What is found for the first time puts it into quarantine (R6.6).
+// asAdmitted says whether the tool is the one that was admitted, as far as anything can be known of it now: what its server
+// has announced is looked at first, and its list is read again if that was too long ago. What is found for the first time puts it into quarantine (R6.6).
 func (p *passage) asAdmitted(ctx context.Context) *refusal {
 	t := p.tool
-	if err := t.Provider.Settle(ctx); err != nil {
+	if err := t.Provider.Settle(ctx, p.current); err != nil {
 		return &refusal{code: call.CodeProviderUnavailable, detail: err.Error()}
 	}
 	if t.Provider.Gone(t.RawName) {

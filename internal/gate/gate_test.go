@@ -149,7 +149,7 @@ func newFixtureWith(t testing.TB, s store.Store, relaxed bool, change func(testi
 	t.Helper()
 	f := &fixture{wire: &wire{done: make(chan struct{})}, store: s}
 	reg := new(provider.Registry)
-	p := provider.Profile{Package: "p", Transport: provider.StdioCommand, Trust: provider.ControlledLocal, Required: true, Limits: provider.DefaultLimits, RelaxedLedger: relaxed,
+	p := provider.Profile{Package: "p", Transport: provider.StdioCommand, Trust: provider.ControlledLocal, Required: true, Limits: provider.DefaultLimits, RelaxedLedger: relaxed, Relist: time.Minute,
 		Effects:         map[string]call.EffectClass{"read": call.ReadOnly, "odd": call.UnsupportedEffect},
 		ExpectedDigests: map[string]call.Digest{"pinned": {1}}}
 	for _, n := range []string{"read", "write", "ask", "pinned", "odd"} {

@@ -86,7 +86,7 @@ func stdioProfile(pkg, part string) provider.Profile {
 	return provider.Profile{
 		Package: pkg, Transport: provider.StdioCommand, Trust: provider.ControlledLocal, Required: true, Protocol: "auto",
 		Stdio:        &provider.Stdio{Command: os.Args[0], Env: map[string]string{peerEnv: part}},
-		AllowedTools: []provider.AllowedTool{{Raw: "echo"}}, Limits: provider.DefaultLimits,
+		AllowedTools: []provider.AllowedTool{{Raw: "echo"}}, Limits: provider.DefaultLimits, Relist: time.Minute,
 	}
 }
 

@@ -2,6 +2,8 @@ package provider
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
 	"fmt"
 
 	"github.com/ostiary/ostiary/call"
@@ -65,6 +67,18 @@ type Listing struct {
 	Bytes int64
 	// Warnings name tools that the wire had to leave out, such as one with an illegal x-mcp-header (R1.7). Bounded.
 	Warnings []ToolWarning
+}
+
+// Digest tells listings apart, byte for byte.
+func (l *Listing) Digest() (sum [32]byte) {
+	h := sha256.New()
+	var n [8]byte
+	for _, t := range l.Tools {
+		binary.BigEndian.PutUint64(n[:], uint64(len(t)))
+		h.Write(n[:])
+		h.Write(t)
+	}
+	return [32]byte(h.Sum(sum[:0]))
 }
 
 // ToolWarning says why a tool is not in a catalog, or what is odd about it.

@@ -44,9 +44,9 @@ type ManagerOptions struct {
 
 	// OnEvent is told what happened, in order for one provider; it may be called from several goroutines at once.
 	OnEvent func(Event)
-	// OnListed is told of what a later listing offers of the allowed tools, before calls that wait for it go on. nil: nobody
-	// is.
-	OnListed func(p *Provider, offered []*call.Descriptor)
+	// OnListed is told of what a later listing offers of the allowed tools, before calls that wait for it go on. One that is
+	// the same as the one before is told of only if there was an error. nil: nobody is.
+	OnListed func(p *Provider, offered []*call.Descriptor) error
 	// OnPhase is told as a provider's start moves on, for progress on a terminal; nil: nobody is.
 	OnPhase func(pkg string, phase Phase)
 
@@ -165,10 +165,11 @@ func (m *Manager) start(ctx context.Context, p *Provider) error {
 	if err != nil {
 		return m.failed(ctx, p, err)
 	}
-	before := link.Changes()
-	catalog, err := func() (*Catalog, error) {
+	before, began := link.Changes(), m.o.Now()
+	var listing Listing
+	catalog, err := func() (_ *Catalog, err error) {
 		enter(PhaseList)
-		listing, err := link.List(ctx)
+		listing, err = link.List(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -186,7 +187,7 @@ func (m *Manager) start(ctx context.Context, p *Provider) error {
 	for _, t := range catalog.Tools {
 		t.Provider = p
 	}
-	p.link, p.catalog, p.gen, p.looked = link, catalog, gen, before
+	p.link, p.catalog, p.gen, p.looked, p.listed, p.compared = link, catalog, gen, before, began, listing.Digest()
 	p.setLocked(Ready, Reason{}, m.o.Now())
 	p.mu.Unlock()
 	m.startMu.Lock()
@@ -225,7 +226,7 @@ func (m *Manager) Restage(ctx context.Context, pkg string) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, p.Profile.Limits.Connect)
 	defer cancel()
-	before := link.Changes()
+	before, began := link.Changes(), m.o.Now()
 	listing, err := link.List(ctx)
 	if err != nil {
 		return fmt.Errorf("restage provider %s: %w", pkg, err)
@@ -242,10 +243,10 @@ func (m *Manager) Restage(ctx context.Context, pkg string) error {
 		return fmt.Errorf("restage provider %s: %w", pkg, err)
 	}
 	p.mu.Lock()
-	p.catalog, p.gen, p.changes, p.restart = catalog, gen, nil, false
+	p.catalog, p.gen, p.changes, p.restart, p.compared = catalog, gen, nil, false, listing.Digest()
 	p.mu.Unlock()
 	p.gone.Store(nil)
-	p.settle(before, nil)
+	p.settle(before, began, nil)
 	if err := m.publish(); err != nil {
 		return err
 	}

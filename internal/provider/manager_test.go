@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -30,6 +31,10 @@ type fakeLink struct {
 	hang       bool // Connect waits for its context
 	tools      []string
 	listErr    error
+	listTime   time.Duration // how long a listing takes
+	listed     int           // how many there were
+	restless   bool          // every listing is followed by the announcement of a change
+	changes    atomic.Uint64
 	changed    chan struct{}
 	done       chan struct{}
 	closeOnce  sync.Once
@@ -59,9 +64,20 @@ func (w *fakeWire) Connect(ctx context.Context, gen Generation, p Profile, enter
 }
 
 func (l *fakeLink) Negotiated() Negotiated { return Negotiated{Revision: "2026-07-28", Modern: true} }
-func (l *fakeLink) List(context.Context) (Listing, error) {
+func (l *fakeLink) List(ctx context.Context) (Listing, error) {
+	if l.listTime > 0 {
+		select {
+		case <-time.After(l.listTime):
+		case <-ctx.Done():
+			return Listing{}, ctx.Err()
+		}
+	}
 	l.wire.mu.Lock()
 	defer l.wire.mu.Unlock()
+	l.listed++
+	if l.restless {
+		defer l.changes.Add(1)
+	}
 	out := Listing{Pages: 1}
 	for _, t := range l.tools {
 		out.Tools = append(out.Tools, []byte(t))
@@ -78,7 +94,7 @@ func (l *fakeLink) Renew(_ Generation, t []*call.Descriptor) error {
 	l.set = t
 	return nil
 }
-func (l *fakeLink) Changes() uint64          { return 0 }
+func (l *fakeLink) Changes() uint64          { return l.changes.Load() }
 func (l *fakeLink) Changed() <-chan struct{} { return l.changed }
 func (l *fakeLink) Done() <-chan struct{}    { return l.done }
 func (l *fakeLink) Err() error               { return errors.New("the child exited with status 3") }

@@ -104,6 +104,10 @@ type Profile struct {
 	// NullIsAbsent checks an optional argument that is null as if it had been left out. It is sent as it came.
 	NullIsAbsent bool
 
+	// Relist is how old the newest listing may be when a call is let through; an older one is read again first. 0:
+	// before every call.
+	Relist time.Duration
+
 	// RelaxedLedger lets READ_ONLY calls go out before their intent is on disk.
 	RelaxedLedger bool
 

@@ -50,9 +50,12 @@ type Provider struct {
 	since   time.Time
 	changes []drift.Change // what a later listing showed; the catalog goes on as it was frozen
 	restart bool
-	looked  uint64        // how many announced changes the newest listing came after
-	lookErr error         // why it could not be read; nil: it could
-	settled chan struct{} // closed when the next listing has been looked at
+	looked  uint64    // how many announced changes the newest listing came after
+	listed  time.Time // when it was begun
+	lookErr error     // why it could not be read; nil: it could
+	// compared is the digest of the listing that was last held against what is admitted.
+	compared [32]byte
+	settled  chan struct{} // closed when the next listing has been looked at
 }
 
 // Status is a provider as operators see it.
@@ -129,20 +132,27 @@ func (p *Provider) callableLocked() bool {
 	}
 }
 
-// Settle waits until every change that the server has announced so far has been looked at, so that no call goes to a tool
-// that is known to have changed (R6.6). It costs a lock if there is none, and has a listing read at once if there is.
-func (p *Provider) Settle(ctx context.Context) error {
+// Settle waits until a call that is on its way at the given time knows what the server offers: every change that was
+// announced so far has been looked at, and the newest listing is no older than the profile says, for a server may change
+// without a word (R6.6, A-04). It costs a lock if that is so, and has a listing read at once if not; calls that wait share
+// it. A server that goes on changing does not hold a call up for longer than two listings may take.
+func (p *Provider) Settle(ctx context.Context, at time.Time) error {
 	for tries := 0; ; tries++ {
 		p.mu.Lock()
-		link, looked, err, settled := p.link, p.looked, p.lookErr, p.settled
+		link, looked, listed, err, settled := p.link, p.looked, p.listed, p.lookErr, p.settled
 		p.mu.Unlock()
 		switch {
 		case link == nil:
 			return errors.New("there is no connection")
 		case err != nil && tries > 0:
-			return fmt.Errorf("the tools could not be listed after a change: %w", err)
-		case err == nil && link.Changes() == looked:
+			return fmt.Errorf("the tools could not be listed again: %w", err)
+		case err == nil && link.Changes() == looked && !listed.Before(at.Add(-p.Profile.Relist)):
 			return nil
+		}
+		if tries == 0 {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, 2*p.Profile.Limits.Connect)
+			defer cancel()
 		}
 		select {
 		case p.hurry <- struct{}{}:
@@ -153,16 +163,16 @@ func (p *Provider) Settle(ctx context.Context) error {
 		case <-link.Done():
 			return errors.New("the connection has ended")
 		case <-ctx.Done():
-			return fmt.Errorf("a change of the tools is being looked at: %w", ctx.Err())
+			return fmt.Errorf("the tools are being listed again: %w", ctx.Err())
 		}
 	}
 }
 
-// settle keeps what a listing has shown that came after so many announced changes.
-func (p *Provider) settle(changes uint64, err error) {
+// settle ends the wait for a listing that was begun then, after so many announced changes.
+func (p *Provider) settle(changes uint64, began time.Time, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.looked, p.lookErr = changes, err
+	p.looked, p.listed, p.lookErr = changes, began, err
 	close(p.settled)
 	p.settled = make(chan struct{})
 }

@@ -56,17 +56,26 @@ func (m *Manager) watch(ctx context.Context, p *Provider) {
 }
 
 // relist reads the list again and keeps what differs. A change that was seen and has gone again is no longer shown, but a
-// restart stays required: the frozen catalog may be older than both.
+// restart stays required: the frozen catalog may be older than both. A list that is the same as the one before, byte for
+// byte, needs no second look.
 func (m *Manager) relist(ctx context.Context, p *Provider, link Link) {
 	ctx, cancel := context.WithTimeout(ctx, p.Profile.Limits.Connect)
 	defer cancel()
-	before := link.Changes()
+	before, began := link.Changes(), m.o.Now()
 	listing, err := link.List(ctx)
 	if err != nil {
-		p.settle(before, err)
+		p.settle(before, began, err)
 		if ctx.Err() == nil || context.Cause(ctx) == context.DeadlineExceeded {
 			m.o.Logger.Warn("re-list provider", "provider", p.Profile.Package, "err", err)
 		}
+		return
+	}
+	digest := listing.Digest()
+	p.mu.Lock()
+	same := p.compared == digest
+	p.mu.Unlock()
+	if same {
+		p.settle(before, began, nil)
 		return
 	}
 	changes := p.Catalog().Diff(&p.Profile, listing)
@@ -85,13 +94,15 @@ func (m *Manager) relist(ctx context.Context, p *Provider, link Link) {
 		p.gone.Store(&gone)
 	}
 	if m.o.OnListed != nil {
-		m.o.OnListed(p, offered(&p.Profile, listing))
+		if err := m.o.OnListed(p, offered(&p.Profile, listing)); err != nil {
+			digest = [32]byte{} // the same list is to be told of again
+		}
 	}
-	p.settle(before, nil)
 	p.mu.Lock()
-	p.changes = changes
+	p.compared, p.changes = digest, changes
 	p.restart = p.restart || len(changes) > 0
 	p.mu.Unlock()
+	p.settle(before, began, nil)
 	if len(changes) > 0 {
 		m.o.Logger.Info("provider catalog changed", "provider", p.Profile.Package, "changes", len(changes))
 		m.event(EventChanged, p, nil)

@@ -2,8 +2,6 @@ package session
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"sync"
@@ -50,17 +48,6 @@ func (d *listedDigest) setOnce(sum [32]byte) {
 	}
 }
 
-func digestOf(l provider.Listing) [32]byte {
-	h := sha256.New()
-	var n [8]byte
-	for _, t := range l.Tools {
-		binary.BigEndian.PutUint64(n[:], uint64(len(t)))
-		h.Write(n[:])
-		h.Write(t)
-	}
-	return [32]byte(h.Sum(nil))
-}
-
 // List reads the whole tool list, complete and stable, or fails (R2.2).
 func (s *Session) List(ctx context.Context) (provider.Listing, error) {
 	if _, again := s.listed.get(); !again {
@@ -73,7 +60,7 @@ func (s *Session) List(ctx context.Context) (provider.Listing, error) {
 	if err != nil {
 		return provider.Listing{}, s.explain(ctx, err)
 	}
-	s.listed.setOnce(digestOf(l))
+	s.listed.setOnce(l.Digest())
 	return l, nil
 }
 

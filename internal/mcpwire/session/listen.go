@@ -278,7 +278,7 @@ func (s *Session) compareListing() {
 		s.log.Debug("compare tools after a gap", "error", err.Error())
 		return
 	}
-	if digestOf(listing) != want {
+	if listing.Digest() != want {
 		s.announce()
 	}
 }
