@@ -27,6 +27,7 @@ type gateway struct {
 	dir  string
 	path string
 	env  map[string]string
+	log  *logBuffer // nil: the log is discarded
 	stop func()
 }
 
@@ -41,7 +42,7 @@ func startGateway(t testing.TB, tables string, args ...string) *gateway {
 }
 
 func (g *gateway) options() ostiary.Options {
-	return ostiary.Options{ConfigFile: g.path, DataDir: filepath.Join(g.dir, "data"), LookupEnv: environment(g.env)}
+	return ostiary.Options{ConfigFile: g.path, DataDir: filepath.Join(g.dir, "data"), LookupEnv: environment(g.env), Logger: g.log.logger()}
 }
 
 func (g *gateway) start() {
@@ -258,25 +259,7 @@ func (g *gateway) verifyFindsAChangedByte() {
 // list is the whole answer to tools/list.
 func (g *gateway) list() string {
 	g.t.Helper()
-	msg := `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`
-	req, err := http.NewRequestWithContext(g.t.Context(), http.MethodPost, "http://"+g.Addr()+"/v1/mcp", strings.NewReader(msg))
-	if err != nil {
-		g.t.Fatal(err)
-	}
-	for k, v := range map[string]string{"Authorization": "Bearer " + testToken, "Content-Type": "application/json", "Accept": "application/json, text/event-stream",
-		"Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/list"} {
-		req.Header.Set(k, v)
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		g.t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	var b bytes.Buffer
-	if _, err := b.ReadFrom(resp.Body); err != nil {
-		g.t.Fatal(err)
-	}
-	return b.String()
+	return g.post(g.t.Context(), testToken, "tools/list", "", `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`)
 }
 
 // R6.6: a change that was found is kept across a restart, whoever looks, and however small: a restart does not launder it.

@@ -28,6 +28,8 @@ func TestMain(m *testing.M) {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
+	case "hostile-server":
+		hostileChild(os.Args[1], os.Args[2])
 	case "crashing-gateway":
 		crashingGateway()
 	}

@@ -39,7 +39,7 @@ func (a *app) printJSON(v any) error {
 	if err := enc.Encode(v); err != nil {
 		return fmt.Errorf("write json: %w", err)
 	}
-	_, err := a.out.Write(b.Bytes())
+	_, err := a.out.Write(inert(b.Bytes()))
 	return err
 }
 
@@ -51,7 +51,7 @@ func (a *app) printJSONLine(v any) error {
 	if err := enc.Encode(v); err != nil {
 		return fmt.Errorf("write json: %w", err)
 	}
-	_, err := a.out.Write(b.Bytes())
+	_, err := a.out.Write(inert(b.Bytes()))
 	return err
 }
 
@@ -66,7 +66,7 @@ func (a *app) printErrorJSON(code, message, hint string) {
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	_ = enc.Encode(map[string]body{"error": {code, strings.TrimSpace(message), hint}}) // strings always encode
-	_, _ = a.err.Write(b.Bytes())                                                      // there is nowhere left to say it
+	_, _ = a.err.Write(inert(b.Bytes()))                                               // there is nowhere left to say it
 }
 
 // table writes rows in columns. Cells are cleaned by their callers; a cell has one line. The last column is not padded, so

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -34,6 +35,26 @@ func visible(s string) string {
 		}
 	}
 	return b.String()
+}
+
+// inert writes those characters of JSON as escapes that would hide, move or colour text on a terminal (A-10). What the JSON
+// means stays the same: outside of strings it has none of them.
+func inert(b []byte) []byte {
+	out := make([]byte, 0, len(b))
+	for rest := b; len(rest) > 0; {
+		r, n := utf8.DecodeRune(rest)
+		switch {
+		case r == '\n' || r == '\t' || printable(r):
+			out = append(out, rest[:n]...)
+		case r > 0xffff:
+			a, b := utf16.EncodeRune(r)
+			out = fmt.Appendf(out, `\u%04x\u%04x`, a, b)
+		default:
+			out = fmt.Appendf(out, `\u%04x`, r)
+		}
+		rest = rest[n:]
+	}
+	return out
 }
 
 // cleanLine is clean for a place that holds one line of at most so many characters.

@@ -1,6 +1,9 @@
 package cli
 
 import (
+	"encoding/json"
+	"errors"
+	"maps"
 	"strings"
 	"testing"
 	"unicode"
@@ -70,6 +73,39 @@ func FuzzClean(f *testing.F) {
 		}
 		if n := utf8.RuneCountInString(cleanLine(s, 20)); n > 20 {
 			t.Errorf("a line of %d characters", n)
+		}
+	})
+}
+
+// A-10: JSON on a terminal is as inert as text, and means what it meant.
+func TestA10_InertJSON(t *testing.T) {
+	for in, want := range map[string]string{
+		`"plain 守门人 e` + "\u0301" + `"`: `"plain 守门人 e` + "\u0301" + `"`,
+		"\"a\u009b2Kb\u007f\"":          `"a\u009b2Kb\u007f"`,
+		"\"a\u202eb\u200bc\"":           `"a\u202eb\u200bc"`,
+		"\"a\U000e0041\"":               `"a\udb40\udc41"`,
+		"{\n\t\"\u2066\": [1.0, \"\"]}": "{\n\t\"" + `\u2066` + "\": [1.0, \"\"]}",
+	} {
+		if got := string(inert([]byte(in))); got != want {
+			t.Errorf("inert(%q) = %q, want %q", in, got, want)
+		}
+	}
+}
+
+func FuzzInert(f *testing.F) {
+	f.Add("\u009b31m\x7f\u202e\U000e0041")
+	f.Fuzz(func(t *testing.T, s string) {
+		b, err := json.Marshal(map[string]string{s: s})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var before, after map[string]string
+		out := inert(b)
+		if err := errors.Join(json.Unmarshal(b, &before), json.Unmarshal(out, &after)); err != nil || !maps.Equal(before, after) {
+			t.Errorf("%q became %q: %v", b, out, err)
+		}
+		if clean(string(out)) != string(out) {
+			t.Errorf("%q is not inert", out)
 		}
 	})
 }
