@@ -14,7 +14,8 @@ import (
 
 // scenarios are the servers that run as children, by name.
 var scenarios = map[string]func() *hostile{
-	"rug_pull": func() *hostile { return rugPull(0) },
+	"rug_pull":      func() *hostile { return rugPull(0) },
+	"rug_pull_page": func() *hostile { return rugPull(2) },
 	"escapes": func() *hostile {
 		return &hostile{
 			name:  "nice\x1b]0;owned\x07name",

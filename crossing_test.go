@@ -47,7 +47,13 @@ func (g *gateway) options() ostiary.Options {
 
 func (g *gateway) start() {
 	g.t.Helper()
-	h, err := ostiary.New(g.options())
+	g.startWith(g.options())
+}
+
+// startWith starts the gateway with options of its own.
+func (g *gateway) startWith(o ostiary.Options) {
+	g.t.Helper()
+	h, err := ostiary.New(o)
 	if err != nil {
 		g.t.Fatal(err)
 	}

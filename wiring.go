@@ -103,20 +103,25 @@ func (h *Host) openEndpoint(guard *identity.Guard) error {
 	return nil
 }
 
-// exported lists what an export shows now: the tools that were admitted, each by the definition that was admitted, whatever
-// its server says of it meanwhile (R6.6).
+// exported lists what an export takes calls of now: the tools that were admitted, each by the definition that was admitted,
+// whatever its server says of it meanwhile (R6.6). One that its server does not list any more is not shown, and a call of it
+// has the list read again.
 func (h *Host) exported(e config.Export) (tools []endpoint.Tool, names, lacks []string) {
 	for _, t := range e.Tools {
 		tool, ok := h.registry.Tool(t.ID)
 		var shown *call.Descriptor
-		if ok && !tool.Provider.Gone(tool.RawName) {
+		gone := ok && tool.Provider.Gone(tool.RawName)
+		if ok {
 			shown = h.shownTool(tool)
 		}
-		if shown == nil {
+		if shown != nil {
+			tools = append(tools, endpoint.Tool{Name: t.Name, Descriptor: shown, Unlisted: gone})
+		}
+		if shown == nil || gone {
 			lacks = append(lacks, string(t.ID))
 			continue
 		}
-		tools, names = append(tools, endpoint.Tool{Name: t.Name, Descriptor: shown}), append(names, t.Name)
+		names = append(names, t.Name)
 	}
 	return tools, names, lacks
 }
@@ -153,7 +158,7 @@ func (h *Host) refreshExports() error {
 		h.mu.Lock()
 		h.exports[i].Tools, h.exports[i].Lacks = names, lacks
 		same := slices.EqualFunc(h.shown[e.Name], tools, func(a, b endpoint.Tool) bool {
-			return a.Name == b.Name && bytes.Equal(a.Descriptor.Definition, b.Descriptor.Definition)
+			return a.Name == b.Name && a.Unlisted == b.Unlisted && bytes.Equal(a.Descriptor.Definition, b.Descriptor.Definition)
 		})
 		h.shown[e.Name] = tools
 		h.mu.Unlock()

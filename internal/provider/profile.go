@@ -114,27 +114,37 @@ type Profile struct {
 	Limits Limits
 }
 
-// Origin is a digest of how the provider is reached: command line, names of its environment, address. A server
-// behind the same name that is started or reached otherwise is not the one that was admitted. No secret is in it.
+// Origin is a digest of how the provider is reached: command line, environment, address and headers as the configuration
+// has them. A server behind the same name that is started or reached otherwise is not the one that was admitted: a
+// value can load other code. What is copied from elsewhere, where secrets are, counts by its name alone.
 func (p *Profile) Origin() call.Digest {
-	parts := []string{p.Transport.String()}
+	sum := sha256.New()
+	list := func(parts ...string) { // counts and lengths come first, so that no two profiles are written alike
+		fmt.Fprintf(sum, "%d:", len(parts)) // a hash takes everything
+		for _, s := range parts {
+			fmt.Fprintf(sum, "%d:%s", len(s), s)
+		}
+	}
+	list(p.Transport.String())
 	if s := p.Stdio; s != nil {
-		parts = append(parts, "command", s.Command, "dir", s.Dir, "args")
-		parts = append(parts, s.Args...)
-		parts = append(parts, "env")
-		parts = append(parts, slices.Sorted(maps.Keys(s.Env))...)
-		parts = append(parts, "env_from")
-		parts = append(parts, slices.Sorted(slices.Values(s.EnvFrom))...)
+		list(s.Command, s.Dir)
+		list(s.Args...)
+		list(pairs(s.Env)...)
+		list(slices.Sorted(slices.Values(s.EnvFrom))...)
 	}
 	if h := p.HTTP; h != nil {
-		parts = append(parts, "url", h.URL, "headers")
-		parts = append(parts, slices.Sorted(maps.Keys(h.Headers))...)
-	}
-	sum := sha256.New()
-	for _, s := range parts {
-		fmt.Fprintf(sum, "%d:%s", len(s), s) // a hash takes everything
+		list(h.URL)
+		list(pairs(h.Headers)...)
 	}
 	return call.Digest(sum.Sum(nil))
+}
+
+// pairs are names and values, in the order of the names.
+func pairs(m map[string]string) (out []string) {
+	for _, name := range slices.Sorted(maps.Keys(m)) {
+		out = append(out, name, m[name])
+	}
+	return out
 }
 
 // Stdio is how a child process is started (R1.12). Nothing passes through a shell.

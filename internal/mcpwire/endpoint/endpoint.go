@@ -23,6 +23,9 @@ type Caller interface {
 type Tool struct {
 	Name       string // towards clients (R10.7)
 	Descriptor *call.Descriptor
+	// Unlisted has calls of the tool taken in, to be refused or not by the path, without showing it: its server may offer it
+	// again at any time.
+	Unlisted bool
 
 	mirrored []call.ParamHeader // the arguments that clients mirror into headers, as the listing tells them to
 }

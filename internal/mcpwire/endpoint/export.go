@@ -116,6 +116,9 @@ func render(meta []byte, tools []Tool) (*listing, error) {
 		// An annotation that breaks the rules is none: clients leave such a tool out (S-042).
 		t.mirrored, _ = content.ParamHeaders(t.Descriptor.InputSchema)
 		l.tools[t.Name] = t
+		if t.Unlisted {
+			continue
+		}
 		_, _ = sum.Write(def) // never fails
 		if len(body) > 0 && len(body)+len(def) > maxPageBytes {
 			bodies = append(bodies, body)
