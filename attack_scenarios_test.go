@@ -34,8 +34,8 @@ var scenarios = map[string]func() *hostile{
 
 func base64Of(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
 
-// provider is a provider's status.
-func (g *gateway) provider(pkg string) ostiary.ProviderInfo {
+// status is that of a provider.
+func (g *gateway) status(pkg string) ostiary.ProviderInfo {
 	g.t.Helper()
 	s, err := g.Status(g.t.Context())
 	if err != nil {

@@ -59,10 +59,10 @@ func says(name, description, more string) string {
 	if !strings.Contains(more, `"inputSchema"`) {
 		more += `,"inputSchema":{"type":"object"}`
 	}
-	return fmt.Sprintf(`{"name":%q,"description":%s%s}`, name, quoted(description), more)
+	return fmt.Sprintf(`{"name":%q,"description":%s%s}`, name, jsonText(description), more)
 }
 
-func quoted(s string) string {
+func jsonText(s string) string {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
@@ -71,7 +71,7 @@ func quoted(s string) string {
 }
 
 // text is a result of one block.
-func text(s string) string { return `"content":[{"type":"text","text":` + quoted(s) + `}]` }
+func text(s string) string { return `"content":[{"type":"text","text":` + jsonText(s) + `}]` }
 
 // always has the server list these tools, whatever it is asked.
 func always(definitions ...string) func(asked) []string {
@@ -101,7 +101,7 @@ func (h *hostile) answer(raw []byte, header http.Header, write func(string)) []b
 	members := ""
 	switch a.method {
 	case "server/discover":
-		members = `"supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"ttlMs":0,"cacheScope":"private","instructions":` + quoted(h.instructions)
+		members = `"supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"ttlMs":0,"cacheScope":"private","instructions":` + jsonText(h.instructions)
 		if h.discover != nil {
 			members += "," + h.discover(a)
 		}
@@ -125,7 +125,7 @@ func (h *hostile) answer(raw []byte, header http.Header, write func(string)) []b
 		members = `"resultType":"complete",` + members
 	}
 	if !strings.Contains(members, `"_meta"`) {
-		members += fmt.Sprintf(`,"_meta":{"io.modelcontextprotocol/serverInfo":{"name":%s,"version":"1"}}`, quoted(h.name))
+		members += fmt.Sprintf(`,"_meta":{"io.modelcontextprotocol/serverInfo":{"name":%s,"version":"1"}}`, jsonText(h.name))
 	}
 	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":{%s}}`, f.ID, members)
 }
@@ -266,7 +266,7 @@ func (h *hostile) table(t testing.TB) string {
 	}
 	var allowed []string
 	for _, name := range h.allowed {
-		allowed = append(allowed, quoted(name))
+		allowed = append(allowed, jsonText(name))
 	}
 	return fmt.Sprintf("[provider.%[1]s]\n%[2]s\n%[3]s\nallowed_tools = [%[4]s]\n[provider.%[1]s.policy]\navailable = true\n%[5]s\n", h.pkg, how, h.keys, strings.Join(allowed, ", "), policy)
 }
