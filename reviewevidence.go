@@ -69,16 +69,21 @@ func (h *Host) DecideEvidence(ctx context.Context, id, verb, reason string) (Evi
 		if item, err = step(tx, evidence.ID(id), d); err != nil {
 			return err
 		}
-		body, err := marshal(map[string]any{"evidence": id, "state": item.State.String(), "decider": operator.ID, "reason": reason, "sha256": item.SHA256.String()})
-		if err != nil {
-			return err
-		}
-		return tx.Append(ledger.Entry{Time: h.o.Now(), Kind: ledger.KindEvidenceDecided, CallID: item.CallID, Session: item.Session, Principal: operator.ID, Body: body})
+		return h.appendEvidence(tx, operator.ID, &item)
 	})
 	if err != nil {
 		return EvidenceInfo{}, fmt.Errorf("%s evidence %s: %w", verb, id, err)
 	}
 	return shownEvidence(item), nil
+}
+
+// appendEvidence records the step that was taken with an item. It belongs to the item's call.
+func (h *Host) appendEvidence(tx store.Tx, by string, i *evidence.Item) error {
+	body, err := i.Record()
+	if err != nil {
+		return fmt.Errorf("record %s: %w", ledger.KindEvidenceDecided, err)
+	}
+	return tx.Append(ledger.Entry{Time: h.o.Now(), Kind: ledger.KindEvidenceDecided, CallID: i.CallID, Session: i.Session, Principal: by, Body: body})
 }
 
 func shownEvidence(i evidence.Item) EvidenceInfo {

@@ -70,11 +70,16 @@ func (h *Host) sweepOnce(ctx context.Context) error {
 				return err
 			}
 		}
-		n, err := evidence.Sweep(tx, over, now)
-		if err != nil || n == 0 {
+		purged, err := evidence.Sweep(tx, over, now)
+		if err != nil {
 			return err
 		}
-		return h.append(tx, ledger.KindEvidenceDecided, evidence.Gateway, map[string]any{"state": evidence.Purged.String(), "decider": evidence.Gateway, "items": over, "count": n})
+		for i := range purged {
+			if err := h.appendEvidence(tx, evidence.Gateway, &purged[i]); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 	if err != nil {
 		return err

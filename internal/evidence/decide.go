@@ -90,21 +90,20 @@ func Expired(v View, now time.Time, limit int) ([]ID, error) {
 }
 
 // Sweep purges those of the items whose time is over at now; others, it leaves as they are. The ids come from [Expired].
-// It says how many it has purged.
-func Sweep(tx Tx, ids []ID, now time.Time) (int, error) {
-	n := 0
+// It returns what it has purged.
+func Sweep(tx Tx, ids []ID, now time.Time) (purged []Item, err error) {
 	for _, id := range ids {
 		i, ok, err := tx.Evidence(id)
 		if err != nil {
-			return n, fmt.Errorf("sweep evidence %s: %w", id, err)
+			return nil, fmt.Errorf("sweep evidence %s: %w", id, err)
 		}
 		if !ok || i.State == Purged || !i.over(now) {
 			continue
 		}
-		if _, err := Purge(tx, id, Decision{By: Gateway, At: now, Reason: "its time is over"}); err != nil {
-			return n, err
+		if i, err = Purge(tx, id, Decision{By: Gateway, At: now, Reason: "its time is over"}); err != nil {
+			return nil, err
 		}
-		n++
+		purged = append(purged, i)
 	}
-	return n, nil
+	return purged, nil
 }

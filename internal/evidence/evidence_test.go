@@ -118,8 +118,8 @@ func TestRetention(t *testing.T) {
 	if err != nil || len(ids) != 2 {
 		t.Fatalf("expired: %v, %v", ids, err)
 	}
-	if n, err := Sweep(m, append(ids, "none", "e3"), late); err != nil || n != 2 {
-		t.Errorf("swept %d, %v", n, err)
+	if swept, err := Sweep(m, append(ids, "none", "e3"), late); err != nil || len(swept) != 2 {
+		t.Errorf("swept %v, %v", swept, err)
 	}
 	for _, i := range m.items {
 		if i.State != Purged || i.Excerpt != "" || i.Purge.By == "" || len(m.sealed) != 0 {

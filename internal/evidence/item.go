@@ -2,6 +2,7 @@ package evidence
 
 import (
 	"encoding/hex"
+	"encoding/json"
 	"time"
 
 	"github.com/ostiary/ostiary/call"
@@ -54,6 +55,15 @@ const Gateway = "ostiary"
 // Admitted says whether the payload may enter a model's context, a projection or an action: only what someone has released
 // may, as long as it is kept (R8.1).
 func (i *Item) Admitted(now time.Time) bool { return i.State == Released && !i.over(now) }
+
+// Record is the body of the ledger's record of the last step that was taken, by whom and why (R9.1).
+func (i *Item) Record() ([]byte, error) {
+	d := i.Decision
+	if i.State == Purged {
+		d = i.Purge
+	}
+	return json.Marshal(map[string]string{"decider": d.By, "evidence": string(i.ID), "reason": d.Reason, "sha256": i.SHA256.String(), "state": i.State.String()})
+}
 
 // over says that the item's time is over.
 func (i *Item) over(now time.Time) bool { return !now.Before(i.Expires) }

@@ -49,8 +49,8 @@ func TestStates(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if n, err := Sweep(m, ids, now); err != nil || n != len(ids) {
-					t.Fatalf("swept %d of %d, %v", n, len(ids), err)
+				if swept, err := Sweep(m, ids, now); err != nil || len(swept) != len(ids) {
+					t.Fatalf("swept %d of %d, %v", len(swept), len(ids), err)
 				}
 			},
 			"": func(t *rapid.T) {

@@ -35,9 +35,12 @@ func (p *passage) agree(ctx context.Context) *refusal {
 		return tx.Append(p.entry(ledger.KindApprovalAsked, request.Record()))
 	})
 	if err != nil {
+		if no, ok := errors.AsType[*approval.Refusal](err); ok { // of an earlier request for the same call
+			p.asked, p.askedBy = no.Request.ID, no.Request.CallID
+		}
 		return approvalRefusal(err)
 	}
-	p.asked = request.ID
+	p.asked, p.askedBy = request.ID, request.CallID
 	if request.State == approval.Waiting {
 		if request, err = p.hold(ctx, request); err != nil {
 			return approvalRefusal(err)

@@ -70,20 +70,15 @@ func (p *passage) commitOutcome(ctx context.Context, reply call.Reply, answer ca
 	// The caller may have gone; what happened is recorded all the same.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.gate.o.CommitTimeout)
 	defer cancel()
-	entry := p.entry(ledger.KindCallOutcome, outcomeBody(reply.Outcome, answer, p.finding, ""))
+	entry := p.entry(ledger.KindCallOutcome, outcomeBody(reply, answer, p.finding, ""))
 	reads, held := p.reads(reply.Outcome), p.held()
 	err := p.write(ctx, p.relaxed() && held == nil, func(tx store.Tx) error {
-		if held != nil {
-			if _, err := evidence.Keep(tx, *held); err != nil {
-				return err
-			}
-		}
 		if reads != 0 {
 			if err := tx.PutTaint(p.request.Principal.ID, p.request.Session, reads); err != nil {
 				return err
 			}
 		}
-		if err := tx.Append(entry); err != nil {
+		if err := appendHolding(tx, entry, held); err != nil {
 			return err
 		}
 		return tx.CloseIntent(p.id)
@@ -92,6 +87,26 @@ func (p *passage) commitOutcome(ctx context.Context, reply call.Reply, answer ca
 		p.gate.taints.add(p.reader(), reads)
 	}
 	return err
+}
+
+// appendHolding records how a call has ended, and keeps what was held of it. If that could not be kept as it was, the
+// record of that comes right behind.
+func appendHolding(tx store.Tx, end ledger.Entry, held *evidence.Sealed) error {
+	if held == nil {
+		return tx.Append(end)
+	}
+	item, err := evidence.Keep(tx, *held)
+	if err != nil {
+		return err
+	}
+	if err := tx.Append(end); err != nil || item.State != evidence.Purged {
+		return err
+	}
+	end.Kind, end.Principal = ledger.KindEvidenceDecided, item.Purge.By
+	if end.Body, err = item.Record(); err != nil {
+		return err
+	}
+	return tx.Append(end)
 }
 
 func (p *passage) write(ctx context.Context, relaxed bool, fn func(store.Tx) error) error {

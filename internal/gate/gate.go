@@ -187,6 +187,7 @@ type passage struct {
 	taint      policy.Taint // of the session, when the call was judged
 	decision   policy.Decision
 	asked      approval.ID // the request that the call waited for, or found
+	askedBy    call.ID     // the call that asked first
 	grant      approval.ID // to be spent; "": none is needed
 	finding    *finding    // of step 6 or 11; nil: nothing was screened
 }

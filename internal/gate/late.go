@@ -56,17 +56,12 @@ func (o *lateOutcome) write(tx store.Tx) error {
 		}
 		return nil
 	}
-	if o.held != nil {
-		if _, err := evidence.Keep(tx, *o.held); err != nil {
-			return err
-		}
-	}
 	if o.reads != 0 {
 		if err := tx.PutTaint(o.principal, o.session, o.reads); err != nil {
 			return err
 		}
 	}
-	return tx.Append(o.entry)
+	return appendHolding(tx, o.entry, o.held)
 }
 
 // passing says that a write may succeed later. Any other error is the transaction's own, and would come again.
@@ -76,7 +71,7 @@ func passing(err error) bool {
 
 // writeLater keeps an outcome that could not be written, together with what the caller was told in its place.
 func (p *passage) writeLater(o call.Outcome, told call.Code, answer call.Answer) {
-	l := &lateOutcome{entry: p.entry(ledger.KindCallOutcome, outcomeBody(o, answer, p.finding, told)), held: p.held(),
+	l := &lateOutcome{entry: p.entry(ledger.KindCallOutcome, outcomeBody(call.Reply{Outcome: o}, answer, p.finding, told)), held: p.held(),
 		principal: p.request.Principal.ID, session: p.request.Session, reads: p.reads(o)}
 	p.gate.keepLate(l)
 }
@@ -86,7 +81,7 @@ func (p *passage) writeLater(o call.Outcome, told call.Code, answer call.Answer)
 func (p *passage) turnBackLater(no *refusal) call.Reply {
 	o := p.notSent(no.code, no.detail, no.saying)
 	refused := p.entry(ledger.KindCallRefused, p.refusedBody(o))
-	p.gate.keepLate(&lateOutcome{entry: p.entry(ledger.KindCallOutcome, outcomeBody(o, call.Answer{}, p.finding, "")), refused: &refused})
+	p.gate.keepLate(&lateOutcome{entry: p.entry(ledger.KindCallOutcome, outcomeBody(call.Reply{Outcome: o}, call.Answer{}, p.finding, "")), refused: &refused})
 	return call.Reply{Outcome: o}
 }
 

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/ostiary/ostiary/call"
-	"github.com/ostiary/ostiary/internal/evidence"
 	"github.com/ostiary/ostiary/internal/ledger"
 	"github.com/ostiary/ostiary/internal/store"
 )
@@ -26,10 +25,7 @@ func (p *passage) refuseSaying(ctx context.Context, code call.Code, detail, sayi
 	var err error
 	if held := p.held(); held != nil {
 		err = p.gate.o.Store.Update(ctx, func(tx store.Tx) error {
-			if _, err := evidence.Keep(tx, *held); err != nil {
-				return err
-			}
-			return tx.Append(entry)
+			return appendHolding(tx, entry, held)
 		})
 	} else {
 		err = p.gate.o.Store.Enqueue(ctx, func(tx store.Tx) error { return tx.Append(entry) })
@@ -224,7 +220,7 @@ func (g *Gate) Recover(ctx context.Context) (closed int, err error) {
 			o := call.Outcome{Status: call.StatusUnknown, Delivery: call.DeliveryUnknown, Effect: call.EffectUnconfirmed, Code: call.CodeInterrupted}
 			(&passage{}).complete(&o)
 			e := ledger.Entry{Time: now, Kind: ledger.KindCallOutcome, CallID: i.CallID, Session: i.Session, Principal: i.Principal,
-				Body: outcomeBody(o, call.Answer{}, nil, "")}
+				Body: outcomeBody(call.Reply{Outcome: o}, call.Answer{}, nil, "")}
 			if err := tx.Append(e); err != nil {
 				return err
 			}

@@ -1,9 +1,11 @@
 package gate
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"strconv"
+	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -25,25 +27,37 @@ func (p *passage) intentBody() []byte {
 	b = text(b, "effect", p.tool.Effect.String())
 	b = text(b, "export", p.request.Export)
 	b = text(b, "generation", p.generation.String())
+	b = text(b, "policy", p.gate.o.Policy.Snapshot().String())
 	b = text(b, "provider", p.tool.Package)
 	b = text(b, "rule", p.decision.Rule)
 	b = text(b, "schema", p.tool.SchemaDigest.String())
 	b = text(b, "tool", string(p.tool.ID))
+	b = text(b, "trace", p.trace())
 	return append(b, '}')
 }
 
 func (p *passage) refusedBody(o call.Outcome) []byte {
-	b := make([]byte, 0, 384)
+	b := make([]byte, 0, 768)
 	b = append(b, '{')
 	if p.asked != "" {
 		b = text(b, "approval", string(p.asked))
 	}
 	b = content(b, "arguments", p.request.Arguments)
+	if p.askedBy != "" {
+		b = text(b, "asked_by", string(p.askedBy))
+	}
 	b = text(b, "code", string(o.Code))
+	if p.tool != nil {
+		b = text(b, "descriptor", p.tool.DescriptorDigest.String())
+	}
 	if held := p.held(); held != nil {
 		b = text(b, "evidence", string(held.Item.ID))
 	}
 	b = text(b, "export", p.request.Export)
+	b = text(b, "policy", p.gate.o.Policy.Snapshot().String())
+	if p.tool != nil {
+		b = text(b, "provider", p.tool.Package)
+	}
 	if p.finding != nil {
 		b = list(b, "reasons", p.finding.reasons)
 	}
@@ -52,6 +66,7 @@ func (p *passage) refusedBody(o call.Outcome) []byte {
 	}
 	b = text(b, "stage", string(o.Stage))
 	b = text(b, "tool", clip(string(p.request.Tool), 300))
+	b = text(b, "trace", p.trace())
 	if p.finding != nil {
 		b = text(b, "verdict", p.finding.kind.String())
 	}
@@ -59,8 +74,10 @@ func (p *passage) refusedBody(o call.Outcome) []byte {
 }
 
 // outcomeBody has the state of R8.1 in it: a result without a verdict is one that nobody was given. So is that of a call
-// whose caller was told something else in its place, because the outcome could not be recorded when it was known.
-func outcomeBody(o call.Outcome, a call.Answer, f *finding, told call.Code) []byte {
+// whose caller was told something else in its place, because the outcome could not be recorded when it was known. What was
+// given is named if it is not what came.
+func outcomeBody(reply call.Reply, a call.Answer, f *finding, told call.Code) []byte {
+	o := reply.Outcome
 	b := make([]byte, 0, 320)
 	b = append(b, '{')
 	if f != nil && len(f.artefacts) > 0 {
@@ -73,6 +90,9 @@ func outcomeBody(o call.Outcome, a call.Answer, f *finding, told call.Code) []by
 	if o.Effect != call.EffectUnstated {
 		b = text(b, "effect", o.Effect.String())
 	}
+	if a.Error != nil {
+		b = content(b, "error", words(a.Error))
+	}
 	if f != nil && f.evidence != nil {
 		b = text(b, "evidence", string(f.evidence.Item.ID))
 	}
@@ -84,6 +104,12 @@ func outcomeBody(o call.Outcome, a call.Answer, f *finding, told call.Code) []by
 	}
 	if f != nil && len(f.reasons) > 0 {
 		b = list(b, "reasons", f.reasons)
+	}
+	switch {
+	case reply.Result != nil && !bytes.Equal(reply.Result, a.Result):
+		b = content(b, "released", reply.Result)
+	case reply.Error != nil && !bytes.Equal(words(reply.Error), words(a.Error)):
+		b = content(b, "released", words(reply.Error))
 	}
 	if a.Result != nil {
 		b = content(b, "result", a.Result)
@@ -102,6 +128,46 @@ func outcomeBody(o call.Outcome, a call.Answer, f *finding, told call.Code) []by
 		b = text(b, "verdict", f.kind.String())
 	}
 	return append(b, '}')
+}
+
+// words are what a provider's error says.
+func words(e *call.ProviderError) []byte {
+	return append([]byte(e.Message), e.Data...)
+}
+
+// trace is the id of the trace that the caller has put the call into (W3C); a call that is in none is a trace of its own,
+// whose id follows from the call's.
+func (p *passage) trace() string {
+	d := jsontext.NewDecoder(bytes.NewReader(p.request.Meta))
+	if t, err := d.ReadToken(); err == nil && t.Kind() == '{' {
+		for d.PeekKind() == '"' {
+			name, err := d.ReadToken()
+			if err != nil {
+				break
+			}
+			if name.String() == "traceparent" && d.PeekKind() == '"' {
+				if v, err := d.ReadToken(); err == nil {
+					if id, ok := traceID(v.String()); ok {
+						return id
+					}
+				}
+				break
+			}
+			if d.SkipValue() != nil {
+				break
+			}
+		}
+	}
+	sum := sha256.Sum256([]byte("ostiary trace of " + string(p.id)))
+	return hex.EncodeToString(sum[:16])
+}
+
+// traceID takes the id out of a traceparent, whose form the edge has checked.
+func traceID(parent string) (string, bool) {
+	_, rest, _ := strings.Cut(parent, "-")
+	id, _, _ := strings.Cut(rest, "-")
+	b, err := hex.DecodeString(id)
+	return id, err == nil && len(b) == 16
 }
 
 func key(b []byte, k string) []byte {
