@@ -128,6 +128,17 @@ func (b *book) RecordsOfCall(id call.ID, yield func(Record) error) error {
 	return nil
 }
 
+func (b *book) RecordsOfKind(kind Kind, yield func(Record) error) error {
+	for _, r := range b.records {
+		if r.Kind == kind && r.CallID == "" {
+			if err := yield(r); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 func (b *book) Head() (int64, Hash, error) {
 	if len(b.records) == 0 {
 		return 0, Hash{}, nil

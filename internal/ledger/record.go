@@ -48,6 +48,9 @@ type Record struct {
 	Entry
 	Prev Hash // hash of the record before; zero for the first
 	Hash Hash // RFC 6962 leaf hash of the record's canonical JSON without "hash"
+	// Pruned is the ledger.pruned record that took the content away; 0: it is there. What remains is a tombstone, without
+	// session, principal and body: see [Record.Tombstone].
+	Pruned int64
 }
 
 // Hash is a SHA-256 hash of the chain or of the tree.
@@ -80,14 +83,26 @@ type Tx interface {
 	OpenIntents() ([]Intent, error)
 }
 
+// Finder finds the records that a call can be rebuilt from: a [View] does, and an [ExportFile].
+type Finder interface {
+	// RecordsOfCall yields the records that carry the call id, in order.
+	RecordsOfCall(id call.ID, yield func(Record) error) error
+	// RecordsOfKind yields the records of a kind that belong to no call, in order.
+	RecordsOfKind(kind Kind, yield func(Record) error) error
+}
+
 // View is what the ledger needs of a read-only transaction.
 type View interface {
 	// Records yields records with Seq > after in order, at most limit (0: all).
 	Records(after int64, limit int, yield func(Record) error) error
-	// RecordsOfCall yields the records that carry the call id, in order.
-	RecordsOfCall(id call.ID, yield func(Record) error) error
+	Finder
 	// Head is the last record's sequence and hash; zero values when the ledger is empty.
 	Head() (seq int64, hash Hash, err error)
 	// Checkpoints yields the signed checkpoints (note format), oldest first.
 	Checkpoints(yield func(seq int64, note []byte) error) error
+}
+
+// Tombstone is what remains of a record whose content the ledger.pruned record with that sequence has taken away.
+func (r Record) Tombstone(pruned int64) Record {
+	return Record{Seq: r.Seq, Entry: Entry{Time: r.Time, Kind: r.Kind, CallID: r.CallID}, Prev: r.Prev, Hash: r.Hash, Pruned: pruned}
 }

@@ -2,7 +2,6 @@ package ledger
 
 import (
 	"bytes"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,8 +9,6 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 	"pgregory.net/rapid"
-
-	"github.com/ostiary/ostiary/call"
 )
 
 func TestVerifyGoodLedger(t *testing.T) {
@@ -345,43 +342,5 @@ func TestKeyFiles(t *testing.T) {
 	}
 	if _, err := ReadKey(dir); err == nil || strings.Contains(err.Error(), strings.TrimSpace(string(secret))) {
 		t.Errorf("halves of two keys: got %v, want an error without the key", err)
-	}
-}
-
-// R9.1: a call is rebuilt from its records.
-func TestR9_1_OfCall(t *testing.T) {
-	for _, c := range []struct {
-		kinds       []Kind
-		want        Completeness
-		intent, end int // index, -1: none
-	}{
-		{nil, PartialMissingEvidence, -1, -1},
-		{[]Kind{KindCallIntent}, PartialMissingEvidence, 0, -1},
-		{[]Kind{KindCallIntent, KindCallOutcome}, Reconstructed, 0, 1},
-		{[]Kind{KindCallRefused}, Reconstructed, -1, 0},
-		{[]Kind{"call.future", KindCallIntent, "call.future", KindCallOutcome, "call.future"}, Reconstructed, 1, 3},
-		{[]Kind{KindCallOutcome}, InvalidLineage, -1, 0},
-		{[]Kind{KindCallOutcome, KindCallIntent}, InvalidLineage, 1, 0},
-		{[]Kind{KindCallIntent, KindCallOutcome, KindCallOutcome}, InvalidLineage, 0, 2},
-		{[]Kind{KindCallIntent, KindCallRefused}, InvalidLineage, 0, 1},
-	} {
-		b := newBook(t, 2)
-		for _, k := range c.kinds {
-			b.append(t, Entry{Time: b.records[0].Time, Kind: k, CallID: "x"})
-			b.append(t, Entry{Time: b.records[0].Time, Kind: k, CallID: call.ID(fmt.Sprint("other", k))})
-		}
-		trail, err := OfCall(b, "x")
-		if err != nil {
-			t.Fatal(err)
-		}
-		at := func(i int) *Record {
-			if i < 0 {
-				return nil
-			}
-			return &trail.Records[i]
-		}
-		if len(trail.Records) != len(c.kinds) || trail.Completeness != c.want || trail.Intent != at(c.intent) || trail.End != at(c.end) {
-			t.Errorf("%v: got %s, intent %v, end %v", c.kinds, trail.Completeness, trail.Intent, trail.End)
-		}
 	}
 }
