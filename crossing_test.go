@@ -37,7 +37,12 @@ func startGateway(t testing.TB, tables string, args ...string) *gateway {
 	dir := t.TempDir()
 	g := &gateway{t: t, dir: dir, path: writeConfig(t, dir, tables, args...), env: map[string]string{"OSTIARY_TOKEN": testToken}}
 	g.start()
-	t.Cleanup(func() { g.stop() })
+	t.Cleanup(func() {
+		g.stop()
+		if !t.Failed() {
+			checkLineage(t, filepath.Join(dir, "data"))
+		}
+	})
 	return g
 }
 

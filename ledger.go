@@ -26,8 +26,9 @@ type LedgerRecord struct {
 	Call      string    `json:"call,omitempty"`
 	Session   string    `json:"session,omitempty"`
 	Principal string    `json:"principal,omitempty"`
-	Body      JSON      `json:"body"`
+	Body      JSON      `json:"body"` // null if it was pruned
 	Hash      string    `json:"hash"`
+	Pruned    int64     `json:"pruned,omitempty"` // the record that took the content away; there is neither body, session nor principal then
 }
 
 // LedgerReport is what a verification found.
@@ -45,11 +46,17 @@ type LedgerReport struct {
 	Detail      string `json:"detail,omitempty"`
 }
 
-// LedgerCall is what the ledger has of one call (R9.1).
+// FaultUnsigned is the fault of an export in which no signed checkpoint covers a record.
+const FaultUnsigned = "unsigned"
+
+// LedgerCall is a call as the ledger tells it (R9.1).
 type LedgerCall struct {
-	Call    string         `json:"call"`
-	Outcome string         `json:"reconstruction"` // RECONSTRUCTED, PARTIAL_MISSING_EVIDENCE, INVALID_LINEAGE
-	Records []LedgerRecord `json:"records"`
+	Call string `json:"call"`
+	// Reconstruction is RECONSTRUCTED, PARTIAL_REDACTED, BLOCKED_BY_POLICY, PARTIAL_MISSING_EVIDENCE or INVALID_LINEAGE.
+	Reconstruction string         `json:"reconstruction"`
+	Gaps           []ledger.Gap   `json:"gaps,omitempty"` // why it is not RECONSTRUCTED
+	ledger.Path                   // who, what, by whose leave, and what became of it
+	Records        []LedgerRecord `json:"records"` // all that it was rebuilt from, in order
 }
 
 // OpenLedger opens the ledger of a data directory for reading.
@@ -83,23 +90,42 @@ func (l *Ledger) Head(ctx context.Context) (seq int64, err error) {
 	return seq, err
 }
 
-// Call rebuilds one call.
+// Call rebuilds one call from its records.
 func (l *Ledger) Call(ctx context.Context, id call.ID) (c LedgerCall, err error) {
 	err = l.reader.View(ctx, func(v store.View) error {
-		trail, err := ledger.OfCall(v, id)
-		if err != nil {
-			return err
+		story, err := ledger.Collect(v, id)
+		if err == nil {
+			c, err = replayed(story)
 		}
-		c = LedgerCall{Call: string(id), Outcome: string(trail.Completeness)}
-		for _, r := range trail.Records {
-			c.Records = append(c.Records, shown(r))
-		}
-		return nil
+		return err
 	})
-	if err == nil && len(c.Records) == 0 {
-		err = fmt.Errorf("call %s: %w in the ledger", id, store.ErrNotFound)
-	}
 	return c, err
+}
+
+// ExportedCall rebuilds one call from an export. It takes the export as true: [VerifyExport] says whether it is.
+func ExportedCall(in io.ReadSeeker, id call.ID) (LedgerCall, error) {
+	f, err := ledger.OpenExport(in)
+	if err != nil {
+		return LedgerCall{}, err
+	}
+	story, err := ledger.Collect(f, id)
+	if err != nil {
+		return LedgerCall{}, err
+	}
+	story.First = f.First
+	return replayed(story)
+}
+
+func replayed(s ledger.Story) (LedgerCall, error) {
+	r, err := ledger.Replay(s)
+	if err != nil {
+		return LedgerCall{}, fmt.Errorf("call %s: %w in the ledger", s.Call, store.ErrNotFound)
+	}
+	c := LedgerCall{Call: string(s.Call), Reconstruction: string(r.Class), Gaps: r.Gaps, Path: r.Path}
+	for _, rec := range s.Records {
+		c.Records = append(c.Records, shown(rec))
+	}
+	return c, nil
 }
 
 // Verify checks every record and every checkpoint. Checkpoints that were kept elsewhere show whether the ledger was rolled
@@ -140,13 +166,22 @@ func (l *Ledger) Checkpoint(ctx context.Context) (note []byte, err error) {
 	return note, err
 }
 
+// ExportVerifier is the public key that an export names as its own. To check an export with it finds damage, and no forgery.
+func ExportVerifier(in io.ReadSeeker) (string, error) {
+	f, err := ledger.OpenExport(in)
+	if err != nil {
+		return "", err
+	}
+	return f.Verifier, nil
+}
+
 // VerifyExport checks an export with nothing but the public key.
 func VerifyExport(ctx context.Context, r io.Reader, verifier string, known ...[]byte) (LedgerReport, error) {
 	report, err := ledger.Verify(ctx, ledger.FromExport(r), verifier, known...)
 	out := reported(report)
 	if err == nil && out.OK && out.Records > 0 && out.Signed == 0 {
 		// Hashes alone could have been made by anybody.
-		out.OK, out.BadSeq, out.Fault = false, out.First, "unsigned"
+		out.OK, out.BadSeq, out.Fault = false, out.First, FaultUnsigned
 		out.Detail = "no signed checkpoint covers any of the records, so nothing ties them to the key"
 	}
 	return out, err
@@ -154,7 +189,7 @@ func VerifyExport(ctx context.Context, r io.Reader, verifier string, known ...[]
 
 func shown(r ledger.Record) LedgerRecord {
 	return LedgerRecord{Seq: r.Seq, Time: r.Time, Kind: string(r.Kind), Call: string(r.CallID), Session: r.Session, Principal: r.Principal,
-		Body: append(JSON(nil), r.Body...), Hash: r.Hash.String()}
+		Body: append(JSON(nil), r.Body...), Hash: r.Hash.String(), Pruned: r.Pruned}
 }
 
 func reported(r ledger.Report) LedgerReport {

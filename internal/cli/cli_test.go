@@ -53,6 +53,7 @@ func TestScripts(t *testing.T) {
 			"await":   awaits,
 			"get":     get,
 			"agent":   agent,
+			"edit":    edit,
 			"id":      first("id"),
 			"call":    first("call"),
 		},
@@ -231,6 +232,18 @@ func agent(ts *testscript.TestScript, neg bool, args []string) {
 			ts.Fatalf("want %q in the answer", w)
 		}
 	}
+}
+
+// edit writes a file again with the first OLD in it as NEW: "edit FROM TO OLD NEW".
+func edit(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 4 {
+		ts.Fatalf("usage: edit FROM TO OLD NEW")
+	}
+	text := ts.ReadFile(args[0])
+	if !strings.Contains(text, args[2]) {
+		ts.Fatalf("%s has no %q", args[0], args[2])
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[1]), []byte(strings.Replace(text, args[2], args[3], 1)), 0o600))
 }
 
 // first keeps the first value of a key in a file of JSON in a variable: "id VARIABLE FILE".

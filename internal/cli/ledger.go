@@ -115,64 +115,13 @@ func (a *app) printRecord(r ostiary.LedgerRecord, asJSON bool) error {
 			parts = append(parts, cleanLine(p, 80))
 		}
 	}
-	if body := string(r.Body); body != "{}" {
+	if r.Pruned > 0 {
+		parts = append(parts, fmt.Sprintf("(pruned, on record %d)", r.Pruned))
+	} else if body := string(r.Body); body != "{}" {
 		parts = append(parts, cleanLine(summary(r), 2000))
 	}
 	_, err := fmt.Fprintln(a.out, strings.Join(parts, "  "))
 	return err
-}
-
-func newLedgerShowCommand(a *app) *cobra.Command {
-	var asJSON bool
-	c := &cobra.Command{
-		Use:   "show CALL [--json]",
-		Short: "Rebuild one call from its records",
-		Long: `Shows the records that carry the id of a call, and whether the call can be rebuilt from them (R9.1): RECONSTRUCTED,
-PARTIAL_REDACTED if content that was held of it has been purged, PARTIAL_MISSING_EVIDENCE if there is no end yet, or
-INVALID_LINEAGE if the records cannot be of one call.`,
-		Example: "  ostiary ledger show 06f0t2k8m3",
-		Args:    takes("CALL"),
-		RunE: a.run(func(ctx context.Context, args []string) error {
-			return a.withLedger(ctx, func(l *ostiary.Ledger) error {
-				t, err := l.Call(ctx, call.ID(args[0]))
-				if err != nil {
-					return fail(call.ExitFailed, "ostiary ledger tail shows the ids of the last calls", "%w", err)
-				}
-				t.Outcome = reconstruction(t)
-				if asJSON {
-					return a.printJSON(t)
-				}
-				for _, r := range t.Records {
-					if err := a.printRecord(r, false); err != nil {
-						return err
-					}
-				}
-				_, err = fmt.Fprintf(a.out, "%s: %s\n", t.Outcome, reconstructions[t.Outcome])
-				return err
-			})
-		}),
-	}
-	jsonFlag(c, &asJSON)
-	return endsWith(c, call.ExitStore)
-}
-
-// reconstructions say what each outcome of R9.1 means.
-var reconstructions = map[string]string{
-	"RECONSTRUCTED":            "the call can be rebuilt from its records",
-	"PARTIAL_REDACTED":         "its records are there, and content that was held of it has been purged",
-	"PARTIAL_MISSING_EVIDENCE": "it has no end yet: it is in work, or its end was lost",
-	"INVALID_LINEAGE":          "these records cannot be of one call",
-}
-
-// reconstruction is the outcome with what this reader can no longer see taken into account.
-func reconstruction(t ostiary.LedgerCall) string {
-	for _, r := range t.Records {
-		var b struct{ State string }
-		if t.Outcome == "RECONSTRUCTED" && strings.HasPrefix(r.Kind, "evidence.") && json.Unmarshal(r.Body, &b) == nil && b.State == "PURGED" {
-			return "PARTIAL_REDACTED"
-		}
-	}
-	return t.Outcome
 }
 
 func newLedgerVerifyCommand(a *app) *cobra.Command {
@@ -220,9 +169,6 @@ elsewhere (ostiary ledger checkpoint) shows a ledger that was rolled back as a w
 }
 
 func (a *app) verifyExport(ctx context.Context, file, key string, known [][]byte, asJSON bool) error {
-	if b, err := os.ReadFile(key); err == nil {
-		key = strings.TrimSpace(string(b))
-	}
 	r := a.in
 	if file != "-" {
 		f, err := os.Open(file)
@@ -232,7 +178,7 @@ func (a *app) verifyExport(ctx context.Context, file, key string, known [][]byte
 		defer f.Close()
 		r = f
 	}
-	report, err := ostiary.VerifyExport(ctx, r, key, known...)
+	report, err := ostiary.VerifyExport(ctx, r, keyNamed(key), known...)
 	if err != nil {
 		return err
 	}
@@ -253,6 +199,18 @@ func (a *app) printReport(r ostiary.LedgerReport, asJSON bool) error {
 	if r.OK {
 		return nil
 	}
+	return badLedger(r)
+}
+
+// keyNamed is a public key that was given as such, or as a file.
+func keyNamed(key string) string {
+	if b, err := os.ReadFile(key); err == nil {
+		return strings.TrimSpace(string(b))
+	}
+	return key
+}
+
+func badLedger(r ostiary.LedgerReport) error {
 	return &failure{exit: call.ExitHeld, code: "ledger_bad", message: fmt.Sprintf("the ledger is bad at record %d: %s: %s", r.BadSeq, r.Fault, r.Detail),
 		hint: "keep it as it is; everything from that record on is in doubt"}
 }

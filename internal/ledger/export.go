@@ -50,8 +50,11 @@ func (h *header) append(dst []byte) []byte {
 	return append(dst, '}')
 }
 
+// checkpointLine begins the line of a checkpoint, and no record's.
+const checkpointLine = `{"note":`
+
 func appendCheckpointLine(dst []byte, seq int64, msg []byte) []byte {
-	dst = append(dst, `{"note":`...)
+	dst = append(dst, checkpointLine...)
 	dst = appendString(dst, string(msg))
 	dst = append(dst, `,"seq":`...)
 	dst = strconv.AppendInt(dst, seq, 10)

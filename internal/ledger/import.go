@@ -177,7 +177,7 @@ func parseLine(line []byte) (r Record, ok bool) {
 }
 
 func parseCheckpointLine(line []byte) (seq int64, msg []byte, ok bool) {
-	if !bytes.HasPrefix(line, []byte(`{"note":`)) {
+	if !bytes.HasPrefix(line, []byte(checkpointLine)) {
 		return 0, nil, false
 	}
 	ok = members(line, func(name string, v jsontext.Value) (ok bool) {

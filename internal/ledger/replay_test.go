@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -472,6 +473,51 @@ func TestR9_1_Collect(t *testing.T) {
 	}
 	if story, err := Collect(&book{records: s.records}, "none"); err != nil || len(story.Records) != 0 {
 		t.Errorf("a call that is not there: %+v, %v", story, err)
+	}
+}
+
+// An export tells the same story as the ledger that it is of, from wherever it begins.
+func TestR9_1_ExportFile(t *testing.T) {
+	b := newBook(t, 4)
+	var s tale
+	s.admitted()
+	s.asked("b")
+	s.decided("b", stateGranted, approvedOnce)
+	s.spent("b", "SPENT", approvedOnce, "c")
+	s.intent("ap-b")
+	s.outcome(came)
+	for _, r := range s.records {
+		b.append(t, r.Entry)
+		b.append(t, Entry{Time: r.Time, Kind: r.Kind, CallID: "other", Body: []byte(`{}`)})
+	}
+	b.sign(t)
+	want, err := Collect(b, "c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := OpenExport(bytes.NewReader(b.export(t, ExportOptions{})))
+	if err != nil || f.Verifier != b.verifier || f.First != 1 || f.Last != 16 {
+		t.Fatalf("%+v, %v", f, err)
+	}
+	got, err := Collect(f, "c")
+	if err != nil || fmt.Sprint(got) != fmt.Sprint(want) || len(got.Records) != 6 {
+		t.Errorf("got %v, %v, want %v", got, err, want)
+	}
+	part := b.export(t, ExportOptions{After: 8})
+	if f, err = OpenExport(bytes.NewReader(part)); err != nil || f.First != 9 {
+		t.Fatalf("%+v, %v", f, err)
+	}
+	if got, err = Collect(f, "c"); err != nil || len(got.Records) != 4 {
+		t.Errorf("a part: %d records, %v", len(got.Records), err)
+	}
+	for name, bad := range map[string][]byte{"empty": nil, "no header": part[1:], "cut off": part[:len(part)-5], "not a record": append(bytes.Clone(part), "{}x\n"...)} {
+		f, err := OpenExport(bytes.NewReader(bad))
+		if err == nil {
+			_, err = Collect(f, "c")
+		}
+		if !errors.Is(err, ErrExport) {
+			t.Errorf("%s: got %v", name, err)
+		}
 	}
 }
 

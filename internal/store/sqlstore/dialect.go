@@ -21,10 +21,11 @@ const (
 	sqlSetMeta          = `INSERT INTO meta (name, value) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET value = excluded.value`
 	sqlGetMeta          = `SELECT value FROM meta WHERE name = $1`
 
-	recordColumns    = `seq, time, kind, call, session, principal, body, prev, hash`
+	recordColumns    = `seq, time, kind, call, session, principal, body, prev, hash, pruned`
 	sqlRecords       = `SELECT ` + recordColumns + ` FROM ledger WHERE seq > $1 ORDER BY seq`
 	sqlRecordsLimit  = sqlRecords + ` LIMIT $2`
 	sqlRecordsOfCall = `SELECT ` + recordColumns + ` FROM ledger WHERE call = $1 AND call <> '' ORDER BY seq`
+	sqlRecordsOfKind = `SELECT ` + recordColumns + ` FROM ledger WHERE kind = $1 AND call = '' ORDER BY seq`
 	sqlHead          = `SELECT seq, hash FROM ledger ORDER BY seq DESC LIMIT 1`
 	sqlHashAt        = `SELECT hash FROM ledger WHERE seq = $1`
 	sqlCheckpoints   = `SELECT seq, note FROM checkpoint ORDER BY seq`

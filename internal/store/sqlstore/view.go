@@ -82,6 +82,10 @@ func (v *view) RecordsOfCall(id call.ID, yield func(ledger.Record) error) error 
 	return v.records(yield, sqlRecordsOfCall, string(id))
 }
 
+func (v *view) RecordsOfKind(kind ledger.Kind, yield func(ledger.Record) error) error {
+	return v.records(yield, sqlRecordsOfKind, string(kind))
+}
+
 func (v *view) records(yield func(ledger.Record) error, query string, args ...any) error {
 	rows, err := v.tx.QueryContext(v.ctx, query, args...)
 	if err != nil {
@@ -93,7 +97,7 @@ func (v *view) records(yield func(ledger.Record) error, query string, args ...an
 		var at int64
 		var kind, id string
 		var prev, hash []byte
-		if err := rows.Scan(&r.Seq, &at, &kind, &id, &r.Session, &r.Principal, &r.Body, &prev, &hash); err != nil {
+		if err := rows.Scan(&r.Seq, &at, &kind, &id, &r.Session, &r.Principal, &r.Body, &prev, &hash, &r.Pruned); err != nil {
 			return readError(v.ctx, "read record", err)
 		}
 		if len(prev) != len(r.Prev) || len(hash) != len(r.Hash) {
@@ -101,6 +105,9 @@ func (v *view) records(yield func(ledger.Record) error, query string, args ...an
 		}
 		r.Time, r.Kind, r.CallID = time.Unix(0, at).UTC(), ledger.Kind(kind), call.ID(id)
 		r.Prev, r.Hash = ledger.Hash(prev), ledger.Hash(hash)
+		if r.Pruned != 0 {
+			r.Body = nil
+		}
 		if err := yield(r); err != nil {
 			return err
 		}

@@ -167,6 +167,27 @@ func testRecords(t *testing.T, s store.Store) {
 	}
 }
 
+func testRecordsOfKind(t *testing.T, s store.Store) {
+	update(t, s, func(tx store.Tx) error {
+		for _, e := range []ledger.Entry{Entry(ledger.KindAdmission, ""), Entry(ledger.KindOpened, ""), Entry(ledger.KindAdmission, "c"), Entry(ledger.KindAdmission, "")} {
+			if err := tx.Append(e); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err := s.View(t.Context(), func(v store.View) error {
+		var of []int64
+		err := v.RecordsOfKind(ledger.KindAdmission, func(r ledger.Record) error { of = append(of, r.Seq); return nil })
+		if fmt.Sprint(of) != "[1 4]" { // those of a call are found by it
+			t.Errorf("records %v, want [1 4]", of)
+		}
+		return errors.Join(err, v.RecordsOfKind("none", func(ledger.Record) error { return errors.New("a record of nothing") }))
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func testEmptyLedger(t *testing.T, s store.Store) {
 	if err := s.View(t.Context(), func(v store.View) error {
 		seq, hash, err := v.Head()

@@ -31,6 +31,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"ViewIsConsistent", testViewIsConsistent},
 		{"ViewErrors", testViewErrors},
 		{"Records", testRecords},
+		{"RecordsOfKind", testRecordsOfKind},
 		{"EmptyLedger", testEmptyLedger},
 		{"ContextEnded", testContextEnded},
 		{"Watch", testWatch},
