@@ -180,7 +180,7 @@ func callText(t *ostiary.LedgerCall) string {
 		}
 	}
 	if v := t.Verdict; v != nil {
-		line("verdict", 0, v.Kind, with("because of", strings.Join(v.Reasons, ", ")), v.Sensitivity)
+		line("verdict", 0, v.Kind, with("because of", strings.Join(v.Reasons, " ")), with("sensitivity", v.Sensitivity))
 	}
 	if e := t.Evidence; e != nil {
 		line("evidence", 0, e.ID, e.State, with("by", e.Decider), e.Reason)
