@@ -48,7 +48,7 @@ var may = map[string]struct{ ours, outside []string }{
 		outside: []string{"modernc.org/sqlite", "github.com/pressly/goose/v3", "golang.org/x/mod/sumdb", "golang.org/x/sys"}},
 	"internal/store/storetest": {ours: []string{"call", "internal/admission", "internal/approval", "internal/evidence", "internal/ledger", "internal/policy", "internal/store", "internal/world"}, outside: []string{"github.com/google/go-cmp", "pgregory.net/rapid"}},
 
-	"internal/gate": {ours: []string{"call", "internal/admission", "internal/approval", "internal/drift", "internal/evidence", "internal/firewall", "internal/ledger", "internal/policy", "internal/provider", "internal/review", "internal/store"},
+	"internal/gate": {ours: []string{"call", "internal/admission", "internal/approval", "internal/drift", "internal/evidence", "internal/firewall", "internal/ledger", "internal/policy", "internal/provider", "internal/review", "internal/store", "internal/world"},
 		outside: []string{jsonLib}},
 
 	// The adapter: only this tree speaks MCP with others (R1.13, R6.12).

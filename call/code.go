@@ -61,6 +61,8 @@ const (
 	CodeDenied              Code = "denied"
 	CodeBudgetExceeded      Code = "budget_exceeded"
 	CodeScopeInvalid        Code = "scope_invalid"
+	CodeFrontierRequired    Code = "frontier_required"
+	CodeFrontierUnknown     Code = "frontier_unknown"
 	CodeStaleFrontier       Code = "stale_frontier"
 	CodeBlockedArguments    Code = "blocked_arguments"
 	CodeApprovalPending     Code = "approval_pending"
@@ -106,6 +108,8 @@ var codes = []CodeInfo{
 	{CodeDenied, StageDecision, NeverRetry, ExitRefused, "Policy does not let this caller use the tool so.", "Do not repeat the call; ask the operator if it should be possible."},
 	{CodeBudgetExceeded, StageDecision, RetryAfterReview, ExitRefused, "The caller has used up what it may call in a while, or repeats one call without end.", "Stop, and look whether the call is needed at all; later it can be made again."},
 	{CodeScopeInvalid, StageDecision, NeverRetry, ExitUsage, "A scope of the tool could not be resolved from the arguments.", "Give the arguments that the tool's scopes name, as text or integers."},
+	{CodeFrontierRequired, StageDecision, RetryAfterReview, ExitRefused, "Calls of this tool must state the frontier that they are based on.", "Read the scopes of the tool, and state in _meta[\"org.ostiary/frontier\"] up to where."},
+	{CodeFrontierUnknown, StageDecision, NeverRetry, ExitUsage, "The frontier claims more commits than there are: it is that of another data directory.", "Forget the frontier, read the scopes again, then decide again."},
 	{CodeStaleFrontier, StageDecision, RetryAfterReview, ExitRefused, "The call is based on facts that have moved on.", "Read what was missed, then decide again."},
 	{CodeBlockedArguments, StageFirewall, NeverRetry, ExitHeld, "The arguments hold something that may not leave.", "Take it out of the arguments."},
 	{CodeApprovalPending, StageApproval, RetryAfterReview, ExitApprovalPending, "The call waits for someone to agree.", "Wait until it has been approved, then repeat exactly the same call."},

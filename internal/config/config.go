@@ -21,6 +21,7 @@ type Config struct {
 	Budget     Budget
 	Evidence   Evidence
 	Vault      Vault
+	World      World
 	Ledger     Ledger
 
 	// Policy is the providers' tool sets and all rules, compiled and held against the tools, principals and exports that
@@ -115,6 +116,7 @@ const (
 type Policy struct {
 	Available bool
 	Approval  policy.Approval
+	Frontier  bool                  // calls must state the frontier that they are based on
 	Tools     map[string]ToolPolicy // the overrides alone, by the tool's name
 }
 
@@ -123,6 +125,7 @@ type ToolPolicy struct {
 	Effect       call.EffectClass
 	Available    bool
 	Approval     policy.Approval
+	Frontier     bool           // as in the policy
 	Labels       *policy.Labels // nil: what its effect class and its provider's trust tier imply
 	SchemaDigest call.Digest    // zero: none is expected
 }
@@ -132,7 +135,7 @@ func (p Policy) Tool(name string) ToolPolicy {
 	if t, ok := p.Tools[name]; ok {
 		return t
 	}
-	return ToolPolicy{Available: p.Available, Approval: p.Approval}
+	return ToolPolicy{Available: p.Available, Approval: p.Approval, Frontier: p.Frontier}
 }
 
 // Export is a set of tools shown as one MCP server (R10.8).
@@ -198,6 +201,11 @@ type Vault struct {
 	KeyEnv  string
 	KeyFile string // "": vault.key in the data directory
 	Keyring bool   // whether the keyring of the operating system is one of the places
+}
+
+// World is the journal of facts.
+type World struct {
+	FrontierRequired bool // where a provider's policy does not say
 }
 
 // Ledger is how records are written.

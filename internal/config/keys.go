@@ -102,10 +102,12 @@ var (
 	policySection = Section{"provider.PACKAGE.policy", "The provider's policy: exactly one each.", []Key{
 		{Name: "available", Type: typeBool, Required: true, Meaning: "Whether the allowed tools may be used at all.", Needs: "R7.1"},
 		{Name: "approval", Type: typeString, Note: "by effect class: EXTERNAL_SIDE_EFFECT and SENSITIVE_READ need it", Enum: approvals, Meaning: "Whether a call needs someone's approval. `never` is the explicit rule that lets a tool with outside effects go without.", Needs: "R7.1, R7.2"},
+		{Name: "frontier", Type: typeString, Note: "that of `[world]`", Enum: frontiers, Meaning: "Whether a call must state the frontier that it is based on. One that is stated is always held against the world.", Needs: "R5.6"},
 	}}
 	toolSection = Section{"provider.PACKAGE.policy.tools.TOOL", "What differs for one tool, by its raw name or alias. It may only narrow the policy; the one thing it may drop is the approval of a tool that it declares READ_ONLY.", []Key{
 		{Name: "effect", Type: typeString, Default: `"EXTERNAL_SIDE_EFFECT"`, Enum: call.EffectClasses(), Meaning: "What a call may do to the world. UNSUPPORTED_EFFECT cannot be invoked.", Needs: "R7.2"},
 		{Name: "approval", Type: typeString, Note: "that of the policy", Enum: approvals, Meaning: "As in the policy.", Needs: "R7.1"},
+		{Name: "frontier", Type: typeString, Note: "that of the policy", Enum: frontiers, Meaning: "As in the policy.", Needs: "R5.6"},
 		{Name: "labels", Type: typeStrings, Note: "by effect class and trust tier", Enum: policy.LabelNames(), Meaning: "What calls of the tool do to the flow of information. A session that has read both what is private and what strangers wrote must ask before a call that reaches others.", Needs: "A-27"},
 		{Name: "available", Type: typeBool, Note: "that of the policy", Meaning: "false takes the tool out of use.", Needs: "R7.1"},
 		{Name: "schema_digest", Type: typeString, Note: "none", Meaning: "`sha256:` and 64 hexadecimal digits: the digest that the tool's input schema must have.", Needs: "R6.6"},
@@ -144,6 +146,9 @@ var (
 		{Name: "key_file", Type: typeString, Note: "`vault.key` in the data directory", Meaning: "The key file, mode 0600. Relative to the file.", Needs: "R12.3"},
 		{Name: "keyring", Type: typeBool, Default: `true`, Meaning: "Whether the keyring of the operating system is one of the places.", Needs: "R12.3"},
 	}}
+	worldSection = Section{"world", "The journal of facts that calls are based on.", []Key{
+		{Name: "frontier", Type: typeString, Default: `"optional"`, Enum: frontiers, Meaning: "Whether calls must state the frontier that they are based on, where a provider's policy does not say. A call that must and does not is refused as `frontier_required`.", Needs: "R5.6"},
+	}}
 	ledgerSection = Section{"ledger", "The record of all that happens.", []Key{
 		{Name: "relaxed_delay_ms", Type: typeInteger, Default: `50`, Min: 1, Max: 10_000, Unit: "milliseconds", Meaning: "How long records of a `relaxed` provider may wait to be written together.", Needs: "R3.5"},
 	}}
@@ -152,7 +157,7 @@ var (
 // Sections lists every table that the file may have.
 func Sections() []Section {
 	return []Section{serverSection, principalSection, providerSection, policySection, toolSection, firewallSection, firewallToolSection, exportSection, ruleSection,
-		approvalSection, budgetPrincipalSection, budgetSessionSection, evidenceSection, vaultSection, ledgerSection}
+		approvalSection, budgetPrincipalSection, budgetSessionSection, evidenceSection, vaultSection, worldSection, ledgerSection}
 }
 
 // The words of the file's closed lists.
@@ -163,12 +168,16 @@ const (
 
 	ledgerDurable = "durable"
 	ledgerRelaxed = "relaxed"
+
+	frontierOptional = "optional"
+	frontierRequired = "required"
 )
 
 var (
 	trustTiers   = []string{"CONTROLLED_LOCAL", "USER_ADDED_REVIEWED", "ORG_MANAGED", "BLOCKED"}
 	contentKinds = []string{"text", "image", "audio", "resource", "resource_link"}
 	approvals    = []string{"never", "required"}
+	frontiers    = []string{frontierOptional, frontierRequired}
 )
 
 func (s Section) key(name string) *Key {

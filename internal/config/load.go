@@ -72,7 +72,7 @@ func (l *loader) warn(line int, key, hint, format string, args ...any) {
 
 // read goes through the sections in the order in which they refer to each other.
 func (l *loader) read(root *node) {
-	top := []string{"server", "principal", "provider", "export", "rule", "approval", "budget", "evidence", "vault", "ledger"}
+	top := []string{"server", "principal", "provider", "export", "rule", "approval", "budget", "evidence", "vault", "world", "ledger"}
 	for _, k := range root.keys {
 		if slices.Contains(top, k) {
 			continue
@@ -84,6 +84,7 @@ func (l *loader) read(root *node) {
 		l.fault(root.table[k].line, quoteKey(k), hint, "unknown key")
 	}
 	l.server(root.child("server"))
+	l.world(root.child("world"))
 	for name, t := range l.named(root.child("provider"), "provider") {
 		l.provider(name, t)
 	}

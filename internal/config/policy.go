@@ -20,6 +20,9 @@ func (l *loader) policy(pkg string, t *node, profile *provider.Profile) Policy {
 	s := l.section(policySection, table, "provider", pkg, "policy")
 	s.unknown("tools")
 	p := Policy{Available: s.boolean("available"), Approval: approvalRule(s.str("approval", nil)), Tools: map[string]ToolPolicy{}}
+	if p.Frontier = l.config.World.FrontierRequired; s.has("frontier") {
+		p.Frontier = s.str("frontier", nil) == frontierRequired
+	}
 	profile.Effects, profile.ExpectedDigests = map[string]call.EffectClass{}, map[string]call.Digest{}
 	prefix := joinKey("provider", pkg, "policy", "tools")
 	for name, tt := range l.named(table.child("tools"), prefix) {
@@ -33,7 +36,7 @@ func (l *loader) policy(pkg string, t *node, profile *provider.Profile) Policy {
 
 func (l *loader) toolPolicy(p *Policy, profile *provider.Profile, name string, s *section) {
 	s.unknown()
-	tool := ToolPolicy{Available: p.Available, Approval: p.Approval}
+	tool := ToolPolicy{Available: p.Available, Approval: p.Approval, Frontier: p.Frontier}
 	if effect := s.str("effect", nil); effect != "" {
 		tool.Effect, _ = call.ParseEffectClass(effect)
 	}
@@ -51,6 +54,13 @@ func (l *loader) toolPolicy(p *Policy, profile *provider.Profile, name string, s
 		if tool.Approval == policy.ApprovalNever && p.Approval == policy.ApprovalRequired && tool.Effect != call.ReadOnly {
 			s.faultAt("approval", `declare effect = "READ_ONLY" if it is, or ask for approval tool by tool`,
 				"widens the policy, which asks for approval: an override may only narrow (R7.1)")
+		}
+	}
+	if word := s.str("frontier", nil); s.has("frontier") {
+		tool.Frontier = word == frontierRequired
+		if p.Frontier && word == frontierOptional {
+			s.faultAt("frontier", "require it tool by tool",
+				"widens the policy, whose calls must state a frontier: an override may only narrow (R7.1)")
 		}
 	}
 	labels, lines := s.strs("labels", nil)

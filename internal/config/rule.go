@@ -72,11 +72,11 @@ func (s *section) patterns(name string) []string {
 
 // toolSet is the provider's policy as the permission gate reads it.
 func (p *Provider) toolSet() policy.ToolSet {
-	set := policy.ToolSet{Package: p.Profile.Package, Available: p.Policy.Available, Approval: p.Policy.Approval,
+	set := policy.ToolSet{Package: p.Profile.Package, Available: p.Policy.Available, Approval: p.Policy.Approval, Frontier: p.Policy.Frontier,
 		Trust: p.Profile.Trust.String(), Tools: map[string]policy.Override{}}
 	for name, t := range p.Policy.Tools {
 		available := t.Available
-		set.Tools[name] = policy.Override{Available: &available, Approval: t.Approval, Labels: t.Labels}
+		set.Tools[name] = policy.Override{Available: &available, Approval: t.Approval, Frontier: t.Frontier, Labels: t.Labels}
 	}
 	return set
 }

@@ -64,6 +64,7 @@ func Schema() ([]byte, error) {
 			}}}},
 			{"evidence", tableSchema(evidenceSection)},
 			{"vault", tableSchema(vaultSection)},
+			{"world", tableSchema(worldSection)},
 			{"ledger", tableSchema(ledgerSection)},
 		}},
 	}

@@ -33,6 +33,13 @@ func (l *loader) server(t *node) {
 	}
 }
 
+// world is read before the providers, whose policies fall back to it.
+func (l *loader) world(t *node) {
+	s := l.section(worldSection, t, "world")
+	s.unknown()
+	l.config.World = World{FrontierRequired: s.str("frontier", nil) == frontierRequired}
+}
+
 func (l *loader) ledger(t *node) {
 	s := l.section(ledgerSection, t, "ledger")
 	s.unknown()

@@ -9,6 +9,7 @@ import (
 	"github.com/ostiary/ostiary/internal/ledger"
 	"github.com/ostiary/ostiary/internal/policy"
 	"github.com/ostiary/ostiary/internal/store"
+	"github.com/ostiary/ostiary/internal/world"
 )
 
 // entry is a record of this call.
@@ -28,7 +29,8 @@ func (p *passage) held() *evidence.Sealed {
 // If the disk stops answering meanwhile it is uncertain which, and the call goes no further.
 func (p *passage) commitIntent(ctx context.Context) (no *refusal, uncertain bool) {
 	relaxed := p.relaxed()
-	intent := ledger.Intent{CallID: p.id, Started: p.started, Principal: p.request.Principal.ID, Session: p.request.Session, Tool: p.tool.ID}
+	intent := ledger.Intent{CallID: p.id, Started: p.started, Principal: p.request.Principal.ID, Session: p.request.Session, Tool: p.tool.ID,
+		Provider: p.tool.Package, Publish: p.scopes.Publish}
 	entry := p.entry(ledger.KindCallIntent, p.intentBody())
 	entry.Time = p.started
 	var reads policy.Taint
@@ -38,6 +40,9 @@ func (p *passage) commitIntent(ctx context.Context) (no *refusal, uncertain bool
 	write := func(tx store.Tx) error {
 		if !relaxed {
 			if err := p.stillAllowed(tx); err != nil {
+				return err
+			}
+			if err := p.stillCurrent(tx); err != nil {
 				return err
 			}
 		}
@@ -60,33 +65,46 @@ func (p *passage) commitIntent(ctx context.Context) (no *refusal, uncertain bool
 		}
 		return tx.OpenIntent(intent)
 	}
-	if err := p.write(ctx, relaxed, write); err != nil {
+	switch err := p.write(ctx, relaxed, write); {
+	case errors.Is(err, errStale):
+		return p.overtaken(ctx), false
+	case err != nil:
 		return approvalRefusal(err), errors.Is(err, store.ErrUncertain)
 	}
 	return nil, false
 }
 
-func (p *passage) commitOutcome(ctx context.Context, reply call.Reply, answer call.Answer) error {
+// commitOutcome says where the call's fact was put; nothing of a relaxed call, which does not wait to know.
+func (p *passage) commitOutcome(ctx context.Context, reply call.Reply, answer call.Answer) (world.Place, error) {
 	// The caller may have gone; what happened is recorded all the same.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.gate.o.CommitTimeout)
 	defer cancel()
 	entry := p.entry(ledger.KindCallOutcome, outcomeBody(reply, answer, p.finding, ""))
-	reads, held := p.reads(reply.Outcome), p.held()
-	err := p.write(ctx, p.relaxed() && held == nil, func(tx store.Tx) error {
+	reads, held, fact := p.reads(reply.Outcome), p.held(), p.fact(reply.Outcome)
+	relaxed := p.relaxed() && held == nil
+	var at world.Place
+	err := p.write(ctx, relaxed, func(tx store.Tx) error {
 		if reads != 0 {
 			if err := tx.PutTaint(p.request.Principal.ID, p.request.Session, reads); err != nil {
 				return err
 			}
 		}
-		if err := appendHolding(tx, entry, held); err != nil {
+		put, err := putOutcome(tx, entry, held, fact)
+		if err != nil {
 			return err
+		}
+		if !relaxed {
+			at = put
 		}
 		return tx.CloseIntent(p.id)
 	})
 	if reads != 0 { // an operator may have had it forgotten between the reading and the writing
 		p.gate.taints.add(p.reader(), reads)
 	}
-	return err
+	if err != nil || relaxed {
+		return nil, err
+	}
+	return at, nil
 }
 
 // appendHolding records how a call has ended, and keeps what was held of it. If that could not be kept as it was, the

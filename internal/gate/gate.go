@@ -17,6 +17,7 @@ import (
 	"github.com/ostiary/ostiary/internal/policy"
 	"github.com/ostiary/ostiary/internal/provider"
 	"github.com/ostiary/ostiary/internal/store"
+	"github.com/ostiary/ostiary/internal/world"
 )
 
 // Options are what a gate needs. What says nothing of a default is required.
@@ -123,7 +124,10 @@ func (g *Gate) Call(ctx context.Context, r call.Request) call.Reply {
 		return p.turnBack(ctx, no)
 	}
 
-	// 5. Scopes and frontier: nothing to decide without the extensions.
+	// 5. Scopes and frontier: what the call is based on still stands (R5.6).
+	if no := p.barrier(ctx); no != nil {
+		return p.turnBack(ctx, no)
+	}
 
 	// 6. The arguments may leave, or someone has to look at them, or they stay.
 	if no := p.screenArguments(ctx); no != nil {
@@ -161,7 +165,8 @@ func (g *Gate) Call(ctx context.Context, r call.Request) call.Reply {
 	g.o.Failpoint("verdict")
 
 	// 12. Commit outcome and verdict, chained to the intent. What is not recorded is not released.
-	if err := p.commitOutcome(ctx, reply, answer); err != nil {
+	at, err := p.commitOutcome(ctx, reply, answer)
+	if err != nil {
 		g.o.Logger.Error("commit outcome", "call", p.id, "tool", tool.ID, "err", err)
 		told := p.unrecorded(reply.Outcome)
 		if passing(err) {
@@ -171,7 +176,8 @@ func (g *Gate) Call(ctx context.Context, r call.Request) call.Reply {
 	}
 	g.o.Failpoint("outcome")
 
-	// 13. Answer.
+	// 13. Answer, with what the caller has seen of the world now.
+	reply.Frontier = p.seenAfter(at)
 	return reply
 }
 
@@ -186,6 +192,7 @@ type passage struct {
 	generation provider.Generation
 	taint      policy.Taint // of the session, when the call was judged
 	decision   policy.Decision
+	scopes     world.Resolved
 	asked      approval.ID // the request that the call waited for, or found
 	askedBy    call.ID     // the call that asked first
 	grant      approval.ID // to be spent; "": none is needed
@@ -197,13 +204,18 @@ type passage struct {
 type refusal struct {
 	code           call.Code
 	detail, saying string
+	news           *world.News // what a stale frontier has missed; nil for any other refusal
 }
 
 func (r *refusal) Error() string { return string(r.code) + ": " + r.detail }
 
 // turnBack ends a call before its intent.
 func (p *passage) turnBack(ctx context.Context, no *refusal) call.Reply {
-	return p.refuseSaying(ctx, no.code, no.detail, no.saying)
+	reply := p.refuseSaying(ctx, no.code, no.detail, no.saying)
+	if no.news != nil {
+		reply.Missed, reply.Frontier = no.news.Commits, no.news.UpTo
+	}
+	return reply
 }
 
 // asAdmitted says whether the tool is the one that was admitted, as far as anything can be known of it now: what its server

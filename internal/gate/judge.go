@@ -63,9 +63,11 @@ func (p *passage) stillAllowed(tx store.Tx) error {
 }
 
 // relaxed says whether the ledger may lag behind the call: READ_ONLY tools of a profile that says so, never others, never
-// one that spends a grant, and none that could carry out what its session has read, which is judged again at the intent.
+// one that spends a grant, none that could carry out what its session has read, and none that states a frontier: these are
+// judged again at the intent.
 func (p *passage) relaxed() bool {
-	return !p.tool.Effect.Durable() && p.tool.Provider.Profile.RelaxedLedger && p.grant == "" && p.gate.o.Policy.Labels(p.tool.Descriptor)&policy.Egress == 0
+	return !p.tool.Effect.Durable() && p.tool.Provider.Profile.RelaxedLedger && p.grant == "" && p.request.Frontier == nil &&
+		p.gate.o.Policy.Labels(p.tool.Descriptor)&policy.Egress == 0
 }
 
 func (p *passage) reader() reader { return reader{p.request.Principal.ID, p.request.Session} }

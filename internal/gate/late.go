@@ -10,6 +10,7 @@ import (
 	"github.com/ostiary/ostiary/internal/ledger"
 	"github.com/ostiary/ostiary/internal/policy"
 	"github.com/ostiary/ostiary/internal/store"
+	"github.com/ostiary/ostiary/internal/world"
 )
 
 // Bounds of what waits for a store that cannot be written. What is beyond them is closed as interrupted by the next start.
@@ -32,6 +33,7 @@ type lateOutcome struct {
 	entry     ledger.Entry
 	refused   *ledger.Entry // what is written instead if there is no intent; nil: nothing
 	held      *evidence.Sealed
+	fact      *world.Fact
 	principal string
 	session   string
 	reads     policy.Taint
@@ -61,7 +63,8 @@ func (o *lateOutcome) write(tx store.Tx) error {
 			return err
 		}
 	}
-	return appendHolding(tx, o.entry, o.held)
+	_, err := putOutcome(tx, o.entry, o.held, o.fact)
+	return err
 }
 
 // passing says that a write may succeed later. Any other error is the transaction's own, and would come again.
@@ -71,7 +74,7 @@ func passing(err error) bool {
 
 // writeLater keeps an outcome that could not be written, together with what the caller was told in its place.
 func (p *passage) writeLater(o call.Outcome, told call.Code, answer call.Answer) {
-	l := &lateOutcome{entry: p.entry(ledger.KindCallOutcome, outcomeBody(call.Reply{Outcome: o}, answer, p.finding, told)), held: p.held(),
+	l := &lateOutcome{entry: p.entry(ledger.KindCallOutcome, outcomeBody(call.Reply{Outcome: o}, answer, p.finding, told)), held: p.held(), fact: p.fact(o),
 		principal: p.request.Principal.ID, session: p.request.Session, reads: p.reads(o)}
 	p.gate.keepLate(l)
 }

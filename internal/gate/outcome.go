@@ -7,6 +7,7 @@ import (
 	"github.com/ostiary/ostiary/call"
 	"github.com/ostiary/ostiary/internal/ledger"
 	"github.com/ostiary/ostiary/internal/store"
+	"github.com/ostiary/ostiary/internal/world"
 )
 
 // refuse ends a call before its intent: nothing was sent. The detail is for operators.
@@ -221,7 +222,11 @@ func (g *Gate) Recover(ctx context.Context) (closed int, err error) {
 			(&passage{}).complete(&o)
 			e := ledger.Entry{Time: now, Kind: ledger.KindCallOutcome, CallID: i.CallID, Session: i.Session, Principal: i.Principal,
 				Body: outcomeBody(call.Reply{Outcome: o}, call.Answer{}, nil, "")}
-			if err := tx.Append(e); err != nil {
+			var fact *world.Fact
+			if len(i.Publish) > 0 { // else it was opened by a version that did not publish
+				fact = factOf(i.CallID, i.Tool, i.Provider, i.Publish, o)
+			}
+			if _, err := putOutcome(tx, e, nil, fact); err != nil {
 				return err
 			}
 			if err := tx.CloseIntent(i.CallID); err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ostiary/ostiary/call"
 	"github.com/ostiary/ostiary/internal/firewall"
+	"github.com/ostiary/ostiary/internal/world"
 )
 
 // The bodies of the ledger's records. They are written in canonical order, so that canonicalising them costs little, and
@@ -168,6 +169,17 @@ func traceID(parent string) (string, bool) {
 	id, _, _ := strings.Cut(rest, "-")
 	b, err := hex.DecodeString(id)
 	return id, err == nil && len(b) == 16
+}
+
+// worldBody adds to the body of an outcome where its fact stands. No key comes after it in canonical order.
+func worldBody(outcome []byte, id string, scopes []call.Scope, at world.Place) []byte {
+	b := append(make([]byte, 0, len(outcome)+96), outcome[:len(outcome)-1]...)
+	b = append(key(b, "world"), `{"at":{`...)
+	for _, s := range scopes { // sorted, as they are resolved
+		b = number(b, string(s), at[s])
+	}
+	b = append(b, '}')
+	return append(text(b, "commit", id), '}', '}')
 }
 
 func key(b []byte, k string) []byte {

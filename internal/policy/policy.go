@@ -67,6 +67,7 @@ type ToolSet struct {
 	Package   string
 	Available bool
 	Approval  Approval
+	Frontier  bool                // calls must state the frontier that they are based on (R5.6)
 	Trust     string              // the provider's trust tier, as configuration writes it; "" is trusted least
 	Tools     map[string]Override // by the tool's name (its alias, if it has one)
 }
@@ -76,6 +77,7 @@ type ToolSet struct {
 type Override struct {
 	Available *bool    // nil: as the set says
 	Approval  Approval // ByEffect: as the set says
+	Frontier  bool     // true: calls must state one; false: as the set says
 	Labels    *Labels  // nil: what its effect class and its provider's trust tier imply
 }
 
@@ -157,6 +159,19 @@ func (p *Policy) standing(principal call.Principal, tool *call.Descriptor) (d De
 		return decide(Ask, "effect "+tool.Effect.String(), "a tool of this effect class needs approval unless a rule says otherwise"), true
 	}
 	return decide(Allow, "effect "+tool.Effect.String(), "a tool of this effect class needs no approval"), false
+}
+
+// NeedsFrontier says whether calls of a tool must state the frontier that they are based on, and which rule says so.
+func (p *Policy) NeedsFrontier(tool *call.Descriptor) (rule string, needs bool) {
+	set, ok := p.sets[tool.Package]
+	rule = "provider." + tool.Package + ".policy"
+	switch {
+	case !ok, set.Frontier: // without a policy nothing is let through anyway
+		return rule + ".frontier", true
+	case set.Tools[tool.Name].Frontier:
+		return rule + ".tools." + tool.Name + ".frontier", true
+	}
+	return "", false
 }
 
 func decide(v Verdict, rule, reason string) Decision {

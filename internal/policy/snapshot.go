@@ -115,6 +115,7 @@ func (w *writer) set(s ToolSet) {
 	w.begin('{')
 	w.field("approval", func() { w.ints(int64(s.Approval)) })
 	w.field("available", func() { w.token(jsontext.Bool(s.Available)) })
+	w.frontier(s.Frontier)
 	w.field("tools", func() {
 		w.begin('{')
 		for _, name := range slices.Sorted(maps.Keys(s.Tools)) {
@@ -125,6 +126,7 @@ func (w *writer) set(s ToolSet) {
 				if o.Available != nil {
 					w.field("available", func() { w.token(jsontext.Bool(*o.Available)) })
 				}
+				w.frontier(o.Frontier)
 				if o.Labels != nil {
 					w.field("labels", func() { w.texts(o.Labels.Names()) })
 				}
@@ -135,4 +137,11 @@ func (w *writer) set(s ToolSet) {
 	})
 	w.field("trust", func() { w.text(s.Trust) })
 	w.begin('}')
+}
+
+// frontier is there only where it is asked for: a policy that knows nothing of it says the same as before.
+func (w *writer) frontier(required bool) {
+	if required {
+		w.field("frontier", func() { w.text("required") })
+	}
 }

@@ -34,6 +34,8 @@ func TestR7_5_Snapshot(t *testing.T) {
 	for name, change := range map[string]func(*ToolSet, []Rule) []Rule{
 		"available":   func(s *ToolSet, r []Rule) []Rule { s.Available = false; return r },
 		"approval":    func(s *ToolSet, r []Rule) []Rule { s.Approval = ApprovalNever; return r },
+		"frontier":    func(s *ToolSet, r []Rule) []Rule { s.Frontier = true; return r },
+		"of a tool":   func(s *ToolSet, r []Rule) []Rule { s.Tools["t"] = Override{Frontier: true}; return r },
 		"trust":       func(s *ToolSet, r []Rule) []Rule { s.Trust = ""; return r },
 		"override":    func(s *ToolSet, r []Rule) []Rule { s.Tools["t"] = Override{Approval: ApprovalNever}; return r },
 		"unavailable": func(s *ToolSet, r []Rule) []Rule { s.Tools["t"] = Override{Available: &no}; return r },

@@ -46,10 +46,10 @@ type Counts struct {
 type Tool struct {
 	*call.Descriptor
 	Schema   *Schema
-	Output   *Schema     // of structuredContent; nil: the tool has none, or none that can be checked
-	Revision string      // of MCP, as the tool's connection negotiated it
-	Expected call.Digest // the schema digest that it must have; zero: none was given
-	Scopes   world.Scopes
+	Output   *Schema      // of structuredContent; nil: the tool has none, or none that can be checked
+	Revision string       // of MCP, as the tool's connection negotiated it
+	Expected call.Digest  // the schema digest that it must have; zero: none was given
+	Scopes   world.Scopes // what calls of it observe and publish
 	Provider *Provider
 }
 
@@ -89,7 +89,7 @@ func Freeze(p *Profile, gen Generation, n Negotiated, listing Listing) (*Catalog
 		}
 		ids[d.ID] = true
 		c.seen[d.RawName] = d.Definition
-		c.Tools = append(c.Tools, &Tool{Descriptor: d, Expected: p.ExpectedDigests[d.Name], Revision: n.Revision})
+		c.Tools = append(c.Tools, &Tool{Descriptor: d, Expected: p.ExpectedDigests[d.Name], Revision: n.Revision, Scopes: world.DefaultScopes(p.Package)})
 	}
 	faults = append(faults, c.compile()...)
 	if err := errors.Join(faults...); err != nil {
