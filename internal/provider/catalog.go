@@ -89,7 +89,7 @@ func Freeze(p *Profile, gen Generation, n Negotiated, listing Listing) (*Catalog
 		}
 		ids[d.ID] = true
 		c.seen[d.RawName] = d.Definition
-		c.Tools = append(c.Tools, &Tool{Descriptor: d, Expected: p.ExpectedDigests[d.Name], Revision: n.Revision, Scopes: world.DefaultScopes(p.Package)})
+		c.Tools = append(c.Tools, &Tool{Descriptor: d, Expected: p.ExpectedDigests[d.Name], Revision: n.Revision})
 	}
 	faults = append(faults, c.compile()...)
 	if err := errors.Join(faults...); err != nil {
