@@ -41,6 +41,7 @@ func startGateway(t testing.TB, tables string, args ...string) *gateway {
 		g.stop()
 		if !t.Failed() {
 			checkLineage(t, filepath.Join(dir, "data"))
+			checkStopped(t, filepath.Join(g.dir, "data"), aSecret, testToken)
 		}
 	})
 	return g

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/ostiary/ostiary/internal/cli"
 	"github.com/ostiary/ostiary/internal/exampleserver"
 )
 
@@ -32,6 +33,8 @@ func TestMain(m *testing.M) {
 		hostileChild(os.Args[1], os.Args[2])
 	case "crashing-gateway":
 		crashingGateway()
+	case "ostiary":
+		os.Exit(cli.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.LookupEnv))
 	}
 }
 

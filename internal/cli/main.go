@@ -22,10 +22,16 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer, env func(str
 	log.SetOutput(io.Discard)
 	ctx, stop := signalled(context.Background())
 	defer stop()
+	if !isTerminal(stderr) { // a person at a terminal may stop the output, and wants all of it
+		stderr = newPatient(stderr)
+	}
 	a := newApp(stdin, stdout, stderr, env)
 	root := newRootCommand(a)
 	root.SetArgs(args)
 	err := refuseDebugSwitches(env)
+	if err == nil {
+		err = keepPrivate()
+	}
 	if err == nil {
 		err = root.ExecuteContext(ctx)
 	}
@@ -33,15 +39,6 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer, env func(str
 		return int(call.ExitOK)
 	}
 	return int(a.report(ctx, err, args))
-}
-
-// refuseDebugSwitches refuses an environment that would switch off checks of the MCP SDK from outside. It has read
-// the variable before anything of ours ran, so clearing it here would be too late.
-func refuseDebugSwitches(env func(string) (string, bool)) error {
-	if v, ok := env("MCPGODEBUG"); ok && v != "" {
-		return usage("unset MCPGODEBUG", "the environment variable MCPGODEBUG is set: it changes how MCP messages are checked")
-	}
-	return nil
 }
 
 // The causes of a context that a signal has ended.

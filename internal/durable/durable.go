@@ -29,6 +29,19 @@ type File interface {
 	Sync() error
 }
 
+// Unfinished is where a file is written until it is whole.
+func Unfinished(path string) string { return path + ".tmp" }
+
+// CleanUp removes what a crash in the midst of [Replace] has left of these files. Nobody else may write them meanwhile.
+func CleanUp(d Disk, paths ...string) error {
+	for _, path := range paths {
+		if err := d.Remove(Unfinished(path)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("remove what is left of %s: %w", path, err)
+		}
+	}
+	return nil
+}
+
 // Replace writes a file, with mode 0600, in place of the one that may be there. Nobody else may do so at the same time, for
 // the temporary name is always the same.
 func Replace(d Disk, path string, data []byte) (err error) {
@@ -37,7 +50,7 @@ func Replace(d Disk, path string, data []byte) (err error) {
 			err = fmt.Errorf("write %s: %w", path, err)
 		}
 	}()
-	tmp := path + ".tmp"
+	tmp := Unfinished(path)
 	if err := d.Remove(tmp); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err // left by a crash
 	}

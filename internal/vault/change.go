@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
+	"slices"
 
 	"filippo.io/age"
 
@@ -13,10 +15,35 @@ import (
 
 // Init makes the key and an empty vault, where there is none. It does nothing to a vault that is there, locked or not.
 func (v *Vault) Init(ctx context.Context) error {
+	if err := v.cleanUp(ctx); err != nil {
+		return fmt.Errorf("init vault: %w", err)
+	}
 	if f, err := v.read(); err != nil || f != nil {
 		return err
 	}
 	return v.change(ctx, "init vault", true, func(*content) error { return nil })
+}
+
+// cleanUp removes what a crash in the midst of writing a file has left: there may be half a key in it.
+func (v *Vault) cleanUp(ctx context.Context) (err error) {
+	paths := []string{v.path}
+	for _, p := range v.places {
+		if f, ok := p.(filePlace); ok {
+			paths = append(paths, f.path)
+		}
+	}
+	if !slices.ContainsFunc(paths, func(path string) bool {
+		_, err := v.o.disk.read(durable.Unfinished(path), maxFile, false)
+		return !errors.Is(err, fs.ErrNotExist)
+	}) {
+		return nil
+	}
+	release, err := takeLock(ctx, filepath.Join(v.o.Dir, LockFile), v.o.LockTimeout) // whoever is writing now has it
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, release()) }()
+	return durable.CleanUp(v.o.disk, paths...)
 }
 
 // Set keeps a secret, in place of the one of that name if there is one.

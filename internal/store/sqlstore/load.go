@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path/filepath"
 	"strings"
 	"time"
 
 	"golang.org/x/mod/sumdb/note"
 
 	"github.com/ostiary/ostiary/call"
+	"github.com/ostiary/ostiary/internal/durable"
 	"github.com/ostiary/ostiary/internal/ledger"
 )
 
@@ -21,6 +23,9 @@ func (s *Store) loadKey(ctx context.Context) error {
 	err := s.readers.QueryRowContext(ctx, sqlGetMeta, metaVerifier).Scan(&recorded)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return fmt.Errorf("read ledger verifier key: %w", err)
+	}
+	if err := durable.CleanUp(durable.OS{}, filepath.Join(s.o.Dir, ledger.KeyFile), filepath.Join(s.o.Dir, ledger.VerifierFile)); err != nil {
+		return err
 	}
 	key, err := ledger.ReadKey(s.o.Dir)
 	switch {

@@ -1,0 +1,5 @@
+//go:build unix && !linux
+
+package cli
+
+func keepPrivate() error { return noCore() }
