@@ -25,6 +25,7 @@ type fake struct {
 	asked  []any
 	answer any
 	err    error
+	call   func(context.Context) (ostiary.CallReply, error) // nil: as any other operation
 }
 
 func answer[R any](f *fake, asked ...any) (r R, err error) {
@@ -37,7 +38,10 @@ func (f *fake) Status(context.Context) (ostiary.Status, error) { return answer[o
 func (f *fake) Tools(context.Context) ([]ostiary.ToolInfo, error) {
 	return answer[[]ostiary.ToolInfo](f)
 }
-func (f *fake) Call(_ context.Context, r ostiary.CallRequest) (ostiary.CallReply, error) {
+func (f *fake) Call(ctx context.Context, r ostiary.CallRequest) (ostiary.CallReply, error) {
+	if f.call != nil {
+		return f.call(ctx)
+	}
 	return answer[ostiary.CallReply](f, r)
 }
 func (f *fake) Admissions(_ context.Context, p string) ([]ostiary.Admission, error) {
@@ -216,6 +220,82 @@ func TestRefusalsCross(t *testing.T) {
 	f.err = errors.New("disk full")
 	if _, err := c.Lock(t.Context()); err == nil || err.Error() != "disk full" || ostiary.FaultOf(err) != ostiary.FaultNone {
 		t.Errorf("got %v (%s)", err, ostiary.FaultOf(err))
+	}
+}
+
+// Whoever cancels a call is told what became of it all the same, also if the call has not reached the gateway yet.
+func TestR3_1_ACancelledCallSaysItsOutcome(t *testing.T) {
+	begun := make(chan struct{}, 2)
+	want := ostiary.CallReply{Outcome: call.Outcome{Status: call.StatusUnknown, Delivery: call.DeliveryUnknown, Effect: call.EffectUnconfirmed, Code: call.CodeCancelled}}
+	f := &fake{call: func(ctx context.Context) (ostiary.CallReply, error) {
+		begun <- struct{}{}
+		<-ctx.Done()
+		return want, nil
+	}}
+	c := dial(t, f)
+	for _, early := range []bool{false, true} {
+		ctx, cancel := context.WithCancel(t.Context())
+		if early {
+			c.http.Transport = late{c.http.Transport, cancel, make(chan struct{})}
+		} else {
+			go func() {
+				<-begun
+				cancel()
+			}()
+		}
+		got, err := c.Call(ctx, ostiary.CallRequest{Tool: "x"})
+		if diff := cmp.Diff(want, got); err != nil || diff != "" {
+			t.Errorf("early %t: %v (-want +got):\n%s", early, err, diff)
+		}
+	}
+}
+
+// late lets a call leave only once it has been cancelled in vain.
+type late struct {
+	http.RoundTripper
+	cancel context.CancelFunc
+	vain   chan struct{}
+}
+
+func (l late) RoundTrip(r *http.Request) (*http.Response, error) {
+	switch r.URL.Path {
+	case paths["Call"]:
+		l.cancel()
+		<-l.vain
+	case cancelPath:
+		defer func() {
+			select {
+			case l.vain <- struct{}{}:
+			default:
+			}
+		}()
+	}
+	return l.RoundTripper.RoundTrip(r)
+}
+
+// A gateway that goes in the midst of a call leaves its caller with an outcome that is not known, and not with a failure.
+func TestR3_1_AGatewayThatGoesLeavesTheOutcomeUnknown(t *testing.T) {
+	f := &fake{}
+	dir := t.TempDir()
+	s, err := Serve(dir, f, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close(context.Background())
+	f.call = func(ctx context.Context) (ostiary.CallReply, error) {
+		_ = s.srv.Close() // the connection of this very call with all others
+		<-ctx.Done()
+		return ostiary.CallReply{}, nil
+	}
+	c, err := Dial(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Call(t.Context(), ostiary.CallRequest{}); !errors.Is(err, ErrUnanswered) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := c.Call(t.Context(), ostiary.CallRequest{}); !errors.Is(err, ErrNotRunning) || errors.Is(err, ErrUnanswered) {
+		t.Errorf("after that: got %v", err)
 	}
 }
 

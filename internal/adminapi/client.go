@@ -56,11 +56,6 @@ func (c *Client) Tools(ctx context.Context) ([]ostiary.ToolInfo, error) {
 	return ask[[]ostiary.ToolInfo](ctx, c, "Tools", none{})
 }
 
-// Call places a call. Progress does not cross processes.
-func (c *Client) Call(ctx context.Context, r ostiary.CallRequest) (ostiary.CallReply, error) {
-	return ask[ostiary.CallReply](ctx, c, "Call", r)
-}
-
 // Admissions asks what waits for an admission, or was decided.
 func (c *Client) Admissions(ctx context.Context, provider string) ([]ostiary.Admission, error) {
 	return ask[[]ostiary.Admission](ctx, c, "Admissions", ofProvider{provider})
@@ -137,12 +132,15 @@ func (c *Client) Explain(ctx context.Context, q ostiary.ExplainRequest) (ostiary
 }
 
 // ask has one operation done.
-func ask[R, P any](ctx context.Context, c *Client, operation string, p P) (answer R, err error) {
+func ask[R, P any](ctx context.Context, c *Client, operation string, p P) (R, error) {
+	return askAt[R](ctx, c, paths[operation], p)
+}
+
+func askAt[R, P any](ctx context.Context, c *Client, path string, p P) (answer R, err error) {
 	body, err := json.Marshal(p)
 	if err != nil {
 		return answer, fmt.Errorf("ask the gateway: %w", err)
 	}
-	path := paths[operation]
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://gateway"+path, bytes.NewReader(body))
 	if err != nil {
 		return answer, fmt.Errorf("ask the gateway: %w", err)

@@ -3,9 +3,11 @@ package adminapi
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"log/slog"
 	"net/http"
+	"sync"
 
 	"github.com/ostiary/ostiary"
 )
@@ -32,14 +34,68 @@ type (
 	allOrWaiting struct{ All bool }
 	ofID         struct{ ID string }
 	onEvidence   struct{ ID, Verb, Reason string }
+
+	// calling is a call that can be cancelled, under an id that its caller has made up.
+	calling struct {
+		ostiary.CallRequest
+		Cancel string `json:"cancel,omitempty"`
+	}
 )
+
+// cancelPath cancels a call that another request waits for; that one is answered with what became of it. It says whether
+// there is such a call.
+const cancelPath = "/v1/call/cancel"
+
+// calls are those in work that can be cancelled.
+type calls struct {
+	mu   sync.Mutex // guards open
+	open map[string]context.CancelFunc
+}
+
+// call places a call for as long as it is not cancelled.
+func (c *calls) call(gw Gateway) func(context.Context, calling) (ostiary.CallReply, error) {
+	return func(ctx context.Context, r calling) (ostiary.CallReply, error) {
+		if r.Cancel == "" {
+			return gw.Call(ctx, r.CallRequest)
+		}
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		c.mu.Lock()
+		_, taken := c.open[r.Cancel]
+		if !taken {
+			c.open[r.Cancel] = cancel
+		}
+		c.mu.Unlock()
+		if taken {
+			return ostiary.CallReply{}, errors.New("a call is open under this id")
+		}
+		defer func() {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			delete(c.open, r.Cancel)
+		}()
+		return gw.Call(ctx, r.CallRequest)
+	}
+}
+
+func (c *calls) cancel(_ context.Context, p ofID) (bool, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	cancel, ok := c.open[p.ID]
+	if ok {
+		cancel()
+	}
+	return ok, nil
+}
 
 // routes has one route an operation.
 func routes(gw Gateway, logger *slog.Logger) http.Handler {
 	mux := http.NewServeMux()
 	serve(mux, logger, "Status", func(ctx context.Context, _ none) (ostiary.Status, error) { return gw.Status(ctx) })
 	serve(mux, logger, "Tools", func(ctx context.Context, _ none) ([]ostiary.ToolInfo, error) { return gw.Tools(ctx) })
-	serve(mux, logger, "Call", gw.Call)
+	open := &calls{open: map[string]context.CancelFunc{}}
+	serve(mux, logger, "Call", open.call(gw))
+	serveAt(mux, logger, cancelPath, open.cancel)
 	serve(mux, logger, "Admissions", func(ctx context.Context, p ofProvider) ([]ostiary.Admission, error) {
 		return gw.Admissions(ctx, p.Provider)
 	})
@@ -74,7 +130,11 @@ func routes(gw Gateway, logger *slog.Logger) http.Handler {
 
 // serve makes the route of one operation.
 func serve[P, R any](mux *http.ServeMux, logger *slog.Logger, operation string, do func(context.Context, P) (R, error)) {
-	mux.HandleFunc("POST "+paths[operation], func(w http.ResponseWriter, r *http.Request) {
+	serveAt(mux, logger, paths[operation], do)
+}
+
+func serveAt[P, R any](mux *http.ServeMux, logger *slog.Logger, path string, do func(context.Context, P) (R, error)) {
+	mux.HandleFunc("POST "+path, func(w http.ResponseWriter, r *http.Request) {
 		var p P
 		d := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
 		d.DisallowUnknownFields()

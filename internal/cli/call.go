@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/ostiary/ostiary"
 	"github.com/ostiary/ostiary/call"
+	"github.com/ostiary/ostiary/internal/adminapi"
 )
 
 type callOptions struct {
@@ -34,6 +36,9 @@ An argument is
   k:=json   JSON as it is
   k=@file   the text of a file; k=@- reads stdin, k=@@v is the text @v
   k:=@file  a file of JSON
+
+An interrupt cancels the call, and what is known of it then is said all the same: whether anything was sent, and whether the
+effect may have happened.
 
 --input gives a whole JSON object, of which arguments replace members. The result's text goes to stdout, with --json the
 whole reply; what is known of the effect is in the exit code.`,
@@ -82,10 +87,21 @@ func (a *app) call(ctx context.Context, o callOptions, tool string, pairs []stri
 			return err
 		}
 		reply, err := ops.Call(ctx, ostiary.CallRequest{Tool: id, Arguments: arguments, Timeout: o.timeout, Progress: a.progress()})
+		if errors.Is(err, adminapi.ErrUnanswered) {
+			exit := call.ExitUnknown
+			if ctx.Err() != nil {
+				exit = call.ExitInterrupted
+			}
+			return fail(exit, "whether it had its effect is not known; ostiary ledger tail shows what was written down", "%w", err)
+		}
 		if err != nil {
 			return err
 		}
-		return a.printReply(reply, o.json)
+		err = a.printReply(reply, o.json)
+		if f, ok := errors.AsType[*failure](err); ok && ctx.Err() != nil {
+			f.exit = call.ExitInterrupted // whatever the call was at when it ended
+		}
+		return err
 	})
 }
 

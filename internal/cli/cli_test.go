@@ -48,14 +48,15 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"gateway": gateway,
-			"exits":   exitsWith,
-			"await":   awaits,
-			"get":     get,
-			"agent":   agent,
-			"edit":    edit,
-			"id":      first("id"),
-			"call":    first("call"),
+			"gateway":   gateway,
+			"exits":     exitsWith,
+			"await":     awaits,
+			"interrupt": interrupt,
+			"get":       get,
+			"agent":     agent,
+			"edit":      edit,
+			"id":        first("id"),
+			"call":      first("call"),
 		},
 	})
 }
@@ -99,14 +100,20 @@ func (g *running) stderr() string {
 
 var readyAddr = regexp.MustCompile(`^ready: http://(\S+)`)
 
-func start(ts *testscript.TestScript, args []string) (*running, string, error) {
+// command is ostiary in the script's own place.
+func command(ts *testscript.TestScript, args []string) *exec.Cmd {
 	path, err := exec.LookPath(filepath.Join(strings.Split(ts.Getenv("PATH"), string(os.PathListSeparator))[0], "ostiary"))
 	ts.Check(err)
-	g := &running{cmd: exec.Command(path, args...), done: make(chan struct{})}
-	g.cmd.Dir = ts.Getenv("WORK")
+	cmd := exec.Command(path, args...)
+	cmd.Dir = ts.Getenv("WORK")
 	for _, name := range []string{"HOME", "PATH", "OSTIARY_TOKEN", "TMPDIR"} {
-		g.cmd.Env = append(g.cmd.Env, name+"="+ts.Getenv(name))
+		cmd.Env = append(cmd.Env, name+"="+ts.Getenv(name))
 	}
+	return cmd
+}
+
+func start(ts *testscript.TestScript, args []string) (*running, string, error) {
+	g := &running{cmd: command(ts, args), done: make(chan struct{})}
 	pipe, err := g.cmd.StderrPipe()
 	ts.Check(err)
 	ts.Check(g.cmd.Start())
@@ -194,6 +201,37 @@ func awaits(ts *testscript.TestScript, neg bool, args []string) {
 		if time.Now().After(end) {
 			ts.Fatalf("exit code %d, want %d", code, want)
 		}
+	}
+}
+
+// interrupt runs ostiary, interrupts it once another command of it prints a text, and checks the exit code and what it says on
+// stderr: "interrupt CODE STDERR TEXT SIGN ARGS…", where SIGN is the other command, its words divided by commas.
+func interrupt(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 5 {
+		ts.Fatalf("usage: interrupt CODE STDERR TEXT SIGN ARGS…")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	cmd := command(ts, args[4:])
+	var out strings.Builder
+	cmd.Stderr = &out
+	ts.Check(cmd.Start())
+	defer func() { _ = cmd.Process.Kill() }() // it may have ended
+	for end := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		b, err := command(ts, strings.Split(args[3], ",")).Output()
+		ts.Check(err)
+		if strings.Contains(string(b), args[2]) {
+			break
+		}
+		if time.Now().After(end) {
+			ts.Fatalf("%s never says %q: %s", args[3], args[2], b)
+		}
+	}
+	ts.Check(cmd.Process.Signal(os.Interrupt))
+	_ = cmd.Wait() // the exit code is read from its state
+	ts.Logf("[stderr]\n%s", &out)
+	if code := cmd.ProcessState.ExitCode(); code != want || !strings.Contains(out.String(), args[1]) {
+		ts.Fatalf("exit code %d, want %d, and on stderr %q", code, want, args[1])
 	}
 }
 
