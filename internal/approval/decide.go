@@ -12,11 +12,15 @@ import (
 const maxReason = 500
 
 // Grant agrees to a request: ApprovedOnce for exactly the call that was shown, ApprovedForSession for the tool as it is,
-// for the caller's session, for a time. The first decision wins; another one is ErrDecided.
+// for the caller's session, for a time. The first decision wins; another one is ErrDecided. What asks to release a result is
+// granted once, and spent by that: whoever grants it releases the evidence in the same transaction.
 func (r *Rules) Grant(tx Tx, id ID, scope Decision, decider, reason string, now time.Time) (Request, error) {
 	q, err := r.undecided(tx, id, decider, now)
 	if err != nil {
 		return Request{}, err
+	}
+	if q.Evidence != "" {
+		return release(tx, q, scope, decider, reason, now)
 	}
 	var life time.Duration
 	switch scope {

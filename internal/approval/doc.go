@@ -13,6 +13,9 @@
 //	   ├──── Decline, Block ─────────────→ DECLINED
 //	   └──── Expire ─────────────────────→ EXPIRED
 //
+// A request to release a result ([Rules.AskRelease]) goes from WAITING to SPENT at once when it is granted: what was agreed to
+// is done by agreeing.
+//
 // No other step exists, and none leads back: exactly one decision is made on a request, and a grant for one call is spent
 // at most once, because Spend stands in the transaction that commits the call's intent.
 package approval

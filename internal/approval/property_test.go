@@ -13,7 +13,8 @@ import (
 
 // Whatever callers, reviewers and the clock do: no call is spent without a grant that an entitled person other than the
 // caller gave for exactly it, or for its tool and session; a grant for one call is spent at most once; a request that was
-// declined, expired or revoked never yields one; the first decision stands; and nothing leads back to an earlier state.
+// declined, expired or revoked never yields one; the first decision stands; and nothing leads back to an earlier state. A
+// request to release a result is never spent by a call, and is never GRANTED: it is done once somebody has agreed.
 func TestR7_5_Invariants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := newFixture()
@@ -35,7 +36,7 @@ func TestR7_5_Invariants(t *testing.T) {
 			until time.Time
 		}
 		grants, spent, first, last := map[ID]grant{}, map[ID]int{}, map[ID]Decision{}, map[ID]State{}
-		asked := map[ID]int{}
+		asked, results := map[ID]int{}, map[ID]bool{}
 		var requests []ID
 		ids := func(t *rapid.T) ID { // the requests that there were, the latest most of all
 			if n := len(requests); n > 0 {
@@ -69,12 +70,43 @@ func TestR7_5_Invariants(t *testing.T) {
 					requests = append(requests, r.ID)
 				}
 			},
+			"ask to release": func(t *rapid.T) {
+				i := aCallNo.Draw(t, "call")
+				c := calls[i]
+				f.n++
+				c.ID = call.ID(fmt.Sprint("r", f.n))
+				var r Request
+				err := f.update(func(tx Tx) (err error) {
+					r, err = f.AskRelease(tx, Question{Call: c, Provider: "files"}, "ev-"+string(c.ID), now)
+					return err
+				})
+				if _, refused := errors.AsType[*Refusal](err); err != nil && !refused {
+					t.Fatal(err)
+				}
+				if err == nil {
+					asked[r.ID], results[r.ID] = i, true
+					requests = append(requests, r.ID)
+				}
+			},
+			"settle": func(t *rapid.T) {
+				id, released := ids(t), rapid.Bool().Draw(t, "released")
+				var ok bool
+				if err := f.update(func(tx Tx) (err error) { _, ok, err = f.Settle(tx, id, released, "eve", "", now); return err }); err != nil {
+					t.Fatal(err)
+				}
+				if ok {
+					if !results[id] {
+						t.Fatalf("%s asks to let a call out, and was settled", id)
+					}
+					decided(t, id, ApprovedOnce, "eve", nil)
+				}
+			},
 			"grant": func(t *rapid.T) {
 				id, by := ids(t), who.Draw(t, "who")
 				scope := rapid.SampledFrom([]Decision{ApprovedOnce, ApprovedForSession}).Draw(t, "scope")
 				err := f.grant(id, scope, by, now)
 				decided(t, id, scope, by, err)
-				if err == nil {
+				if err == nil && !results[id] {
 					life := f.OnceLife
 					if scope == ApprovedForSession {
 						life = f.SessionLife
@@ -142,6 +174,9 @@ func TestR7_5_Invariants(t *testing.T) {
 						t.Fatalf("%s went from %s to %s", id, from, r.State)
 					}
 					last[id] = r.State
+					if results[id] && (r.State == Granted || r.State == Spent && r.Decision != ApprovedOnce) {
+						t.Fatalf("%s asks to release a result and is %s, %s", id, r.State, r.Decision)
+					}
 					if r.State == Waiting && !r.over(now) {
 						if other, ok := open[r.CallDigest]; ok {
 							t.Fatalf("%s and %s wait for the same call", id, other)

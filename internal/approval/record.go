@@ -32,6 +32,7 @@ func (r *Request) Record() []byte {
 	add("decision", r.Decision.String())
 	add("descriptor", r.Descriptor.String())
 	add("effect", r.Effect.String())
+	add("evidence", r.Evidence)
 	add("expires", stamp(r.Expires))
 	add("policy", r.Policy.String())
 	add("provider", r.Provider)

@@ -15,6 +15,9 @@ type Request struct {
 	CallID call.ID // of the call that asked first; repeats of the call join the request
 	Binding
 
+	// Evidence is the held result of the call that the request asks to release; "": it asks to let the call out.
+	Evidence string
+
 	Export      string
 	Provider    string
 	Sensitivity Sensitivity

@@ -19,7 +19,7 @@ func (r *Rules) Spend(tx Tx, id ID, c Call, now time.Time) (Request, error) {
 	if err != nil {
 		return Request{}, err
 	}
-	if !ok {
+	if !ok || q.Evidence != "" {
 		return Request{}, &Refusal{Code: call.CodeApprovalPending, Text: "nobody was asked for approval of this call"}
 	}
 	session := q.Decision == ApprovedForSession

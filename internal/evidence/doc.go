@@ -11,6 +11,9 @@
 //	      ├─ Reject ──→ REJECTED ─┼─ Purge ─→ PURGED
 //	      └───────────────────────┘
 //
+// A result whose caller can still be told of it (its Claim says who that is) is delivered at most once, and only while it is
+// RELEASED: [Deliver].
+//
 // No other step exists, and none leads back: what was rejected or purged is never released, and each step names who took
 // it. To purge takes the payload and the excerpt away; that there was something, its hash and what was decided stay.
 //

@@ -48,6 +48,10 @@ var (
 	ErrInvalid = errors.New("not fit to be kept as evidence")
 	// ErrUnknown says that there is no such item.
 	ErrUnknown = errors.New("no such evidence")
+	// ErrHeld says that nobody has decided yet.
+	ErrHeld = errors.New("evidence is held")
+	// ErrDelivered says that the result was handed over already.
+	ErrDelivered = errors.New("evidence was handed over already")
 	// ErrDecided says that the step does not lead from the item's state.
 	ErrDecided = errors.New("evidence is decided already")
 	// ErrOver says that the item is purged, or its time is over.
@@ -70,7 +74,7 @@ type Sealed struct {
 }
 
 // Hold seals what was held. It is done outside of any transaction, for it takes time with the size of the payload. The item
-// says what it is: all but SHA256, Size, Expires, State and decisions, which are filled in.
+// says what it is: all but SHA256, Size, Expires, State, decisions and delivery, which are filled in.
 //
 // A payload that is too large is not kept, and neither is one that cannot be sealed; then the item is purged from the
 // beginning and says why. In the latter case the fault is returned beside the item, which is to be kept all the same: that
@@ -83,7 +87,7 @@ func Hold(s Sealer, i Item, payload []byte, l Limits) (Sealed, error) {
 	i.Created = i.Created.UTC().Round(0)
 	i.Expires = i.Created.Add(l.Retention)
 	i.SHA256, i.Size = sha256.Sum256(payload), int64(len(payload))
-	i.State, i.Decision, i.Purge = Held, Decision{}, Decision{}
+	i.State, i.Decision, i.Purge, i.Delivery = Held, Decision{}, Decision{}, Delivery{}
 	i.Session, i.Principal = clip(i.Session, maxText), clip(i.Principal, maxText)
 	i.Excerpt = clip(i.Excerpt, maxExcerpt)
 	i.Reasons = clipAll(i.Reasons)

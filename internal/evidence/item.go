@@ -39,6 +39,18 @@ type Item struct {
 	State    State
 	Decision Decision // the release or the rejection; stays when the item is purged
 	Purge    Decision // that it was purged
+
+	// Of a result that its caller may still be given. Claim is what a later call must be to get it, and Outcome is what is known
+	// of the call that it is the result of; a claim of zero is nobody's.
+	Claim    call.Digest
+	Outcome  call.Outcome
+	Delivery Delivery
+}
+
+// Delivery is that a released result was handed over. The zero value is none.
+type Delivery struct {
+	To call.ID // the call that was answered with it; never "" in one that took place
+	At time.Time
 }
 
 // Decision is a step that was taken. The zero value is none.

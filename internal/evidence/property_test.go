@@ -14,12 +14,15 @@ import (
 
 // Whatever is held, decided and purged, in whatever order and at whatever time: an item that was rejected or purged is
 // never released, no step is taken twice or back, every step names who took it and when, and a purged item has neither
-// payload nor excerpt.
+// payload nor excerpt. A result is delivered at most once, after it was released and before it was purged, and only to the
+// claim that it belongs to.
 func TestStates(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m, now, limits := newMemory(), clock, Limits{Retention: time.Hour, MaxTotal: 300}
 		was := map[ID]Item{}
 		ever := map[ID]map[State]bool{}
+		claims := []call.Digest{{}, {1}, {2}}
+		delivered := map[ID]int{}
 		id := func() ID { return ID(fmt.Sprint("e", rapid.IntRange(0, 4).Draw(t, "id"))) }
 		t.Repeat(map[string]func(*rapid.T){
 			"time": func(t *rapid.T) {
@@ -27,7 +30,7 @@ func TestStates(t *testing.T) {
 			},
 			"hold": func(t *rapid.T) {
 				i := item(id())
-				i.Created = now
+				i.Created, i.Claim = now, rapid.SampledFrom(claims).Draw(t, "claim")
 				h, err := Hold(fakeSeal{}, i, rapid.SliceOfN(rapid.Byte(), 0, 100).Draw(t, "payload"), limits)
 				if err != nil {
 					t.Fatal(err)
@@ -42,6 +45,22 @@ func TestStates(t *testing.T) {
 				_, err := step(m, id(), d)
 				if err != nil && !errors.Is(err, ErrUnknown) && !errors.Is(err, ErrInvalid) && !errors.Is(err, ErrDecided) && !errors.Is(err, ErrOver) {
 					t.Fatal(err)
+				}
+			},
+			"deliver": func(t *rapid.T) {
+				id, claim := id(), rapid.SampledFrom(claims).Draw(t, "claimed")
+				before, _, _ := m.Evidence(id)
+				got, err := Deliver(m, id, claim, "to", now)
+				if err != nil {
+					for _, known := range []error{ErrUnknown, ErrHeld, ErrDecided, ErrOver, ErrDelivered} {
+						if errors.Is(err, known) {
+							return
+						}
+					}
+					t.Fatal(err)
+				}
+				if delivered[id]++; delivered[id] > 1 || !before.Admitted(now) || before.Claim != claim || claim.IsZero() || got.Delivery.To != "to" {
+					t.Fatalf("%s is delivered for %v, %d times: %+v", id, claim, delivered[id], before)
 				}
 			},
 			"sweep": func(t *rapid.T) {
@@ -79,6 +98,9 @@ func TestStates(t *testing.T) {
 					}
 					if i.State == Held && i.Decision != (Decision{}) || (i.State == Purged) != purged {
 						t.Fatalf("%s is %s: %+v, %+v", i.ID, i.State, i.Decision, i.Purge)
+					}
+					if (i.Delivery.To != "") != (delivered[i.ID] > 0) || known && before.Delivery.To != "" && before.Delivery != i.Delivery {
+						t.Fatalf("%s: its delivery is %+v, and was %+v", i.ID, i.Delivery, before.Delivery)
 					}
 					if i.Admitted(now) && (i.State != Released || !now.Before(i.Expires)) {
 						t.Fatalf("%s is admitted as %s", i.ID, i.State)

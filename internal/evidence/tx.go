@@ -14,7 +14,7 @@ type Tx interface {
 	// Evidence reads one item; ok is false if there is none.
 	Evidence(id ID) (i Item, ok bool, err error)
 	// DecideEvidence keeps i in place of the item of its id, which must have the state from, else it is store.ErrConflict.
-	// The payload of an item that is then purged is removed. Only state, excerpt and decisions may differ.
+	// The payload of an item that is then purged is removed. Only state, excerpt, decisions and delivery may differ.
 	DecideEvidence(from State, i Item) error
 	// EvidenceSize is how many bytes of sealed payloads there are, with what this transaction has done to them.
 	EvidenceSize() (int64, error)

@@ -14,7 +14,7 @@ import (
 
 const (
 	approvalColumns = "id, call, call_digest, grant_digest, principal, session, tool, descriptor, effect, policy, attachment, origin, arguments_digest, " +
-		"export, provider, sensitivity, summary, arguments, cut, created, expires, state, decision, decider, decided, until, reason, spent_by"
+		"export, provider, sensitivity, summary, arguments, cut, created, expires, state, decision, decider, decided, until, reason, spent_by, evidence"
 	sqlDeleteApproval = `DELETE FROM approval WHERE id = $1`
 	sqlApproval       = `SELECT ` + approvalColumns + ` FROM approval WHERE id = $1`
 	sqlApprovals      = `SELECT ` + approvalColumns + ` FROM approval ORDER BY created, id`
@@ -31,7 +31,7 @@ func approvalValues(r *approval.Request) []driver.Value {
 		string(r.ID), string(r.CallID), r.CallDigest[:], r.GrantDigest[:], r.Principal, r.Session, string(r.Tool), r.Descriptor[:], r.Effect.String(),
 		r.Policy[:], r.Attachment, r.Origin[:], r.ArgumentsDigest[:], r.Export, r.Provider, r.Sensitivity.String(), r.Summary, r.Arguments, cut,
 		nanoseconds(r.Created), nanoseconds(r.Expires), r.State.String(), r.Decision.String(), r.Decider, nanoseconds(r.Decided), nanoseconds(r.Until),
-		r.Reason, string(r.SpentBy),
+		r.Reason, string(r.SpentBy), r.Evidence,
 	}
 }
 
@@ -41,7 +41,7 @@ func scanApproval(from interface{ Scan(...any) error }) (r approval.Request, err
 	var cut, created, expires, decided, until int64
 	if err := from.Scan(&id, &callID, &callDigest, &grantDigest, &r.Principal, &r.Session, &tool, &descriptor, &effect, &policy, &r.Attachment,
 		&origin, &arguments, &r.Export, &r.Provider, &sensitivity, &r.Summary, &r.Arguments, &cut, &created, &expires, &state, &decision,
-		&r.Decider, &decided, &until, &r.Reason, &spentBy); err != nil {
+		&r.Decider, &decided, &until, &r.Reason, &spentBy, &r.Evidence); err != nil {
 		return r, err
 	}
 	r.ID, r.CallID, r.Tool, r.SpentBy, r.Cut = approval.ID(id), call.ID(callID), call.ToolID(tool), call.ID(spentBy), cut != 0

@@ -137,7 +137,7 @@ func (t *tx) DecideEvidence(from evidence.State, i evidence.Item) error {
 		return fmt.Errorf("decide on evidence %q: %w: it is %s, not %s", i.ID, store.ErrConflict, row.item.State, from)
 	}
 	next := *row
-	next.item.State, next.item.Excerpt, next.item.Decision, next.item.Purge = i.State, i.Excerpt, i.Decision, i.Purge
+	next.item.State, next.item.Excerpt, next.item.Decision, next.item.Purge, next.item.Delivery = i.State, i.Excerpt, i.Decision, i.Purge, i.Delivery
 	if i.State == evidence.Purged {
 		next.kept, next.sealed = 0, nil
 	}

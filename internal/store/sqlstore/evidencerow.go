@@ -14,11 +14,11 @@ import (
 
 const (
 	evidenceColumns = `id, call, session, principal, provider, tool, direction, verdict, reasons, sensitivity, excerpt, sha256, size, created, expires,
-		kept, state, decision, decider, decided, reason, purger, purged, purge_reason`
+		kept, state, decision, decider, decided, reason, purger, purged, purge_reason, claim, outcome, delivered_to, delivered`
 	sqlInsertEvidence = `INSERT INTO evidence (seq, ` + evidenceColumns + `)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25)`
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29)`
 	sqlDecideEvidence = `UPDATE evidence SET excerpt = $2, kept = $3, state = $4, decision = $5, decider = $6, decided = $7, reason = $8,
-		purger = $9, purged = $10, purge_reason = $11 WHERE id = $1`
+		purger = $9, purged = $10, purge_reason = $11, delivered_to = $12, delivered = $13 WHERE id = $1`
 	sqlInsertSealed = `INSERT INTO evidence_payload (id, sealed) VALUES ($1, $2)`
 	sqlDeleteSealed = `DELETE FROM evidence_payload WHERE id = $1`
 
@@ -37,7 +37,7 @@ func (c *conn) held(row *heldRow) error {
 	}
 	if row.seq == 0 {
 		err := c.decideEvidence.exec(string(i.ID), i.Excerpt, row.kept, i.State.String(), decision, d.By, nanoseconds(d.At), d.Reason,
-			p.By, nanoseconds(p.At), p.Reason)
+			p.By, nanoseconds(p.At), p.Reason, string(i.Delivery.To), nanoseconds(i.Delivery.At))
 		if err == nil && i.State == evidence.Purged {
 			err = c.deleteSealed.exec(string(i.ID))
 		}
@@ -47,9 +47,17 @@ func (c *conn) held(row *heldRow) error {
 	if err != nil {
 		return err
 	}
+	claim, outcome := []byte{}, []byte{}
+	if !i.Claim.IsZero() {
+		claim = i.Claim[:]
+		if outcome, err = json.Marshal(i.Outcome); err != nil {
+			return err
+		}
+	}
 	err = c.insertEvidence.exec(row.seq, string(i.ID), string(i.CallID), i.Session, i.Principal, i.Provider, string(i.Tool), i.Direction.String(),
 		i.Verdict, string(reasons), i.Sensitivity, i.Excerpt, i.SHA256[:], i.Size, nanoseconds(i.Created), nanoseconds(i.Expires),
-		row.kept, i.State.String(), decision, d.By, nanoseconds(d.At), d.Reason, p.By, nanoseconds(p.At), p.Reason)
+		row.kept, i.State.String(), decision, d.By, nanoseconds(d.At), d.Reason, p.By, nanoseconds(p.At), p.Reason,
+		claim, string(outcome), string(i.Delivery.To), nanoseconds(i.Delivery.At))
 	if err == nil && row.sealed != nil {
 		err = c.insertSealed.exec(string(i.ID), row.sealed)
 	}
@@ -60,11 +68,12 @@ func (c *conn) held(row *heldRow) error {
 func scanHeld(from interface{ Scan(...any) error }, row *heldRow) error {
 	i := &row.item
 	d, p := &i.Decision, &i.Purge
-	var id, callID, tool, direction, reasons, state, decision string
-	var hash []byte
-	var created, expires, decided, purged int64
+	var id, callID, tool, direction, reasons, state, decision, outcome, to string
+	var hash, claim []byte
+	var created, expires, decided, purged, delivered int64
 	if err := from.Scan(&id, &callID, &i.Session, &i.Principal, &i.Provider, &tool, &direction, &i.Verdict, &reasons, &i.Sensitivity, &i.Excerpt,
-		&hash, &i.Size, &created, &expires, &row.kept, &state, &decision, &d.By, &decided, &d.Reason, &p.By, &purged, &p.Reason); err != nil {
+		&hash, &i.Size, &created, &expires, &row.kept, &state, &decision, &d.By, &decided, &d.Reason, &p.By, &purged, &p.Reason,
+		&claim, &outcome, &to, &delivered); err != nil {
 		return err
 	}
 	i.ID, i.CallID, i.Tool = evidence.ID(id), call.ID(callID), call.ToolID(tool)
@@ -75,6 +84,10 @@ func scanHeld(from interface{ Scan(...any) error }, row *heldRow) error {
 	}
 	if p.By != "" {
 		p.To = evidence.Purged
+	}
+	i.Delivery = evidence.Delivery{To: call.ID(to), At: instant(delivered)}
+	if len(claim) > 0 {
+		err = errors.Join(err, digests(digestColumn{&i.Claim, claim}), json.Unmarshal([]byte(outcome), &i.Outcome))
 	}
 	if err == nil && len(hash) != len(i.SHA256) {
 		err = errors.New("its hash has a wrong length")

@@ -24,7 +24,7 @@ func Approval(id approval.ID, d byte) approval.Request {
 		ID: id, CallID: "c1",
 		Binding: approval.Binding{CallDigest: call.Digest{d, 1}, GrantDigest: call.Digest{d >> 1, 2}, Principal: "alice", Session: "s1\x00", Tool: "aur.mcp.files.write",
 			Descriptor: call.Digest{3}, Effect: call.SensitiveRead, Policy: call.Digest{4}, Attachment: "builtin/files", Origin: call.Digest{5}, ArgumentsDigest: call.Digest{6}},
-		Export: "default", Provider: "files", Sensitivity: approval.Sensitive,
+		Evidence: "ev-1", Export: "default", Provider: "files", Sensitivity: approval.Sensitive,
 		Description: approval.Description{Summary: "a call\u202e", Arguments: "{}", Cut: true},
 		Created:     clock.Add(time.Duration(d)), Expires: clock.Add(time.Hour),
 		State: approval.Granted, Decision: approval.ApprovedForSession, Decider: "bob", Decided: clock.Add(time.Minute), Until: clock.Add(2 * time.Hour), Reason: "fine", SpentBy: "c2",

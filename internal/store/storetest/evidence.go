@@ -22,6 +22,7 @@ func Item(id evidence.ID) evidence.Item {
 		ID: id, CallID: call.ID("call-" + id), Session: "s1", Principal: "alice", Provider: "files", Tool: "aur.mcp.files.read",
 		Direction: evidence.Progress, Verdict: "QUARANTINED", Reasons: []string{"a.b", "c\nd"}, Sensitivity: "REGULATED", Excerpt: "é [redacted]",
 		SHA256: evidence.Hash{1, 31: 2}, Size: 7, Created: clock, Expires: clock.Add(time.Hour),
+		Claim: call.Digest{3, 31: 4}, Outcome: call.Outcome{Status: call.Succeeded, Delivery: call.Confirmed, Effect: call.EffectDone, CallID: call.ID("call-" + id)},
 	}
 }
 
@@ -83,6 +84,7 @@ func checkSize(t *testing.T, s store.Store, want int64) {
 func testEvidence(t *testing.T, s store.Store) {
 	a, b := Item("a"), Item("b")
 	b.CallID, b.Session, b.Principal, b.Tool, b.Direction, b.Reasons = "", "", "", "", evidence.Definition, nil
+	b.Claim, b.Outcome = call.Digest{}, call.Outcome{}
 	update(t, s, insert(a, "sealed a"))
 	update(t, s, insert(b, "sealed b"))
 	checkItem(t, s, a, "sealed a")
@@ -90,6 +92,9 @@ func testEvidence(t *testing.T, s store.Store) {
 	checkSize(t, s, 16)
 	a = decided(a, evidence.Released)
 	update(t, s, decide(evidence.Held, a))
+	checkItem(t, s, a, "sealed a")
+	a.Delivery = evidence.Delivery{To: "c9", At: clock.Add(2 * time.Minute)}
+	update(t, s, decide(evidence.Released, a))
 	checkItem(t, s, a, "sealed a")
 	a = decided(a, evidence.Purged)
 	update(t, s, decide(evidence.Released, a))
