@@ -39,7 +39,15 @@ func startHost(t testing.TB, config string) *ostiary.Host {
 
 // callModern places one tools/call of 2026-07-28 and returns the whole body of the answer.
 func callModern(ctx context.Context, client *http.Client, addr, tool, arguments string) (status int, body []byte, err error) {
-	msg := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%q,"arguments":%s,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`, tool, arguments)
+	return callModernMeta(ctx, client, addr, tool, arguments, "")
+}
+
+// callModernMeta is callModern with further members of _meta.
+func callModernMeta(ctx context.Context, client *http.Client, addr, tool, arguments, meta string) (status int, body []byte, err error) {
+	if meta != "" {
+		meta = "," + meta
+	}
+	msg := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%q,"arguments":%s,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}%s}}}`, tool, arguments, meta)
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+addr+"/v1/mcp", strings.NewReader(msg))
 	if err != nil {
 		return 0, nil, err

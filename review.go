@@ -24,7 +24,8 @@ type Review interface {
 	Approvals(ctx context.Context, all bool) ([]ApprovalInfo, error)
 	// Approval is one request.
 	Approval(ctx context.Context, id string) (ApprovalInfo, error)
-	// Decide grants (once, or for the session) or declines a request.
+	// Decide grants (once, or for the session) or declines a request. To decide on one about a result is to decide on the
+	// evidence, and the other way round.
 	Decide(ctx context.Context, d ApprovalDecision) (ApprovalInfo, error)
 	// Revoke takes a grant back that is not spent, or that is for a session; or all of them.
 	Revoke(ctx context.Context, d Revocation) ([]ApprovalInfo, error)
@@ -99,6 +100,7 @@ type QuarantineInfo struct {
 // ApprovalInfo is one request for approval.
 type ApprovalInfo struct {
 	ID          string    `json:"id"`
+	Evidence    string    `json:"evidence,omitempty"` // the held result that it asks to release; "": it asks to let a call out
 	Call        string    `json:"call"`
 	State       string    `json:"state"`
 	Principal   string    `json:"principal"`
@@ -174,7 +176,8 @@ type EvidenceInfo struct {
 	Decider     string    `json:"decider,omitempty"`
 	Decided     time.Time `json:"decided,omitzero"`
 	Reason      string    `json:"reason,omitempty"`
-	Content     JSON      `json:"content,omitempty"` // of EvidenceContent alone
+	Delivered   time.Time `json:"delivered,omitzero"` // when its caller was given it
+	Content     JSON      `json:"content,omitempty"`  // of EvidenceContent alone
 }
 
 // ExplainRequest is a call that is not placed.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ostiary/ostiary/call"
 	"github.com/ostiary/ostiary/internal/approval"
+	"github.com/ostiary/ostiary/internal/evidence"
 	"github.com/ostiary/ostiary/internal/ledger"
 	"github.com/ostiary/ostiary/internal/policy"
 	"github.com/ostiary/ostiary/internal/provider"
@@ -68,6 +69,15 @@ func (h *Host) Decide(ctx context.Context, d ApprovalDecision) (ApprovalInfo, er
 		}
 		if err != nil {
 			return err
+		}
+		if r.Evidence != "" { // what is agreed to is done by agreeing
+			step := evidence.Reject
+			if d.Grant {
+				step = evidence.Release
+			}
+			if _, err := h.decideEvidence(tx, step, evidence.ID(r.Evidence), d.Reason); err != nil {
+				return err
+			}
 		}
 		return h.appendApproval(tx, ledger.KindApprovalDecided, &r)
 	})
@@ -143,7 +153,7 @@ func (h *Host) blockOutdated(ctx context.Context) error {
 }
 
 func shownApproval(r approval.Request) ApprovalInfo {
-	a := ApprovalInfo{ID: string(r.ID), Call: string(r.CallID), State: r.State.String(), Principal: r.Principal, Session: r.Session, Export: r.Export,
+	a := ApprovalInfo{ID: string(r.ID), Evidence: r.Evidence, Call: string(r.CallID), State: r.State.String(), Principal: r.Principal, Session: r.Session, Export: r.Export,
 		Provider: r.Provider, Tool: string(r.Tool), Effect: r.Effect.String(), Sensitivity: r.Sensitivity.String(), Summary: r.Summary, Arguments: r.Arguments,
 		Created: r.Created, Expires: r.Expires, Decider: r.Decider, Decided: r.Decided, Reason: r.Reason}
 	if r.Decision != approval.Undecided {

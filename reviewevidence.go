@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/ostiary/ostiary/call"
+	"github.com/ostiary/ostiary/internal/approval"
 	"github.com/ostiary/ostiary/internal/evidence"
 	"github.com/ostiary/ostiary/internal/ledger"
 	"github.com/ostiary/ostiary/internal/store"
@@ -56,24 +57,27 @@ func (h *Host) EvidenceContent(ctx context.Context, id string) (EvidenceInfo, er
 
 // DecideEvidence implements [Review].
 func (h *Host) DecideEvidence(ctx context.Context, id, verb, reason string) (EvidenceInfo, error) {
-	steps := map[string]func(evidence.Tx, evidence.ID, evidence.Decision) (evidence.Item, error){
-		"release": evidence.Release, "reject": evidence.Reject, "purge": evidence.Purge,
-	}
+	steps := map[string]evidenceStep{"release": evidence.Release, "reject": evidence.Reject, "purge": evidence.Purge}
 	step, ok := steps[verb]
 	if !ok {
 		return EvidenceInfo{}, fmt.Errorf("evidence %s: %w: %q is not one of release, reject, purge", id, ErrInvalidDecision, verb)
 	}
 	var item evidence.Item
 	err := h.store.Update(ctx, func(tx store.Tx) (err error) {
-		d := evidence.Decision{By: operator.ID, At: h.o.Now(), Reason: reason}
-		if item, err = step(tx, evidence.ID(id), d); err != nil {
+		if item, err = h.decideEvidence(tx, step, evidence.ID(id), reason); err != nil || item.Direction != evidence.Result {
 			return err
 		}
-		return h.appendEvidence(tx, operator.ID, &item)
+		// Whoever was asked about it need not be asked any more.
+		r, waited, err := h.rules.Settle(tx, approval.ReleaseID(item.CallID), item.State == evidence.Released, operator.ID, reason, h.o.Now())
+		if err != nil || !waited {
+			return err
+		}
+		return h.appendApproval(tx, ledger.KindApprovalDecided, &r)
 	})
 	if err != nil {
 		return EvidenceInfo{}, fmt.Errorf("%s evidence %s: %w", verb, id, err)
 	}
+	h.hub.Notify(approval.ReleaseID(item.CallID))
 	return shownEvidence(item), nil
 }
 
@@ -86,10 +90,21 @@ func (h *Host) appendEvidence(tx store.Tx, by string, i *evidence.Item) error {
 	return tx.Append(ledger.Entry{Time: h.o.Now(), Kind: ledger.KindEvidenceDecided, CallID: i.CallID, Session: i.Session, Principal: by, Body: body})
 }
 
+type evidenceStep func(evidence.Tx, evidence.ID, evidence.Decision) (evidence.Item, error)
+
+// decideEvidence takes a step for the operator, and records it.
+func (h *Host) decideEvidence(tx store.Tx, step evidenceStep, id evidence.ID, reason string) (evidence.Item, error) {
+	item, err := step(tx, id, evidence.Decision{By: operator.ID, At: h.o.Now(), Reason: reason})
+	if err != nil {
+		return evidence.Item{}, err
+	}
+	return item, h.appendEvidence(tx, operator.ID, &item)
+}
+
 func shownEvidence(i evidence.Item) EvidenceInfo {
 	e := EvidenceInfo{ID: string(i.ID), Call: string(i.CallID), Provider: i.Provider, Tool: string(i.Tool), Direction: i.Direction.String(), Verdict: i.Verdict,
 		Reasons: i.Reasons, Sensitivity: i.Sensitivity, Excerpt: i.Excerpt, SHA256: i.SHA256.String(), Size: i.Size, State: i.State.String(),
-		Created: i.Created, Expires: i.Expires, Decider: i.Decision.By, Decided: i.Decision.At, Reason: i.Decision.Reason}
+		Created: i.Created, Expires: i.Expires, Decider: i.Decision.By, Decided: i.Decision.At, Reason: i.Decision.Reason, Delivered: i.Delivery.At}
 	if i.State == evidence.Purged && i.Purge.By != "" {
 		e.Decider, e.Decided, e.Reason = i.Purge.By, i.Purge.At, i.Purge.Reason
 	}

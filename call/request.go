@@ -25,6 +25,10 @@ type Request struct {
 	// Frontier is what the caller has seen of the world (R5.6); nil: it does not say.
 	Frontier Frontier
 
+	// Collect is the id of an earlier call, the same as this one, whose held result is asked for now that somebody may have
+	// released it. Nothing is ever sent for such a request. "": it is a call.
+	Collect ID
+
 	// Progress takes the provider's progress, in order, never after Call has returned. nil: the caller wants none.
 	Progress func(Progress)
 	// Log takes the provider's log messages of this call (notifications/message). nil: the caller wants none.
@@ -77,6 +81,7 @@ type Provenance struct {
 	Revision   string // of MCP, as it was negotiated
 	Time       time.Time
 	Verdict    string
+	ReleasedBy string // who let in what had been held; "": it was never held
 }
 
 // ProviderError is a JSON-RPC error that a provider answered with; Data is its raw JSON.

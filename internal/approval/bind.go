@@ -49,6 +49,7 @@ const (
 	labelGrant   = "ostiary approval grant 1"
 	labelExact   = "ostiary approval exact grant 1" // no grant for a session is ever bound to a digest with it
 	labelCall    = "ostiary approval call 1"
+	labelClaim   = "ostiary result claim 1"
 )
 
 // Bind takes the digests of a call. White space, the order of keys and the way a string is escaped do not matter in JSON
@@ -74,6 +75,13 @@ func Bind(c Call) (Binding, error) {
 	b.GrantDigest = b.grantDigest(label)
 	b.CallDigest = digest(labelCall, b.GrantDigest[:], b.ArgumentsDigest[:])
 	return b, nil
+}
+
+// Claim is what a later call must be to be given the result of this one: the same caller in the same session, the same tool as
+// it was, the same arguments. Policy is asked about the later call, and nothing is sent, so how the provider is reached does
+// not count.
+func (b *Binding) Claim() call.Digest {
+	return digest(labelClaim, []byte(b.Principal), []byte(b.Session), []byte(b.Tool), b.Descriptor[:], b.ArgumentsDigest[:])
 }
 
 func (b *Binding) grantDigest(label string) call.Digest {

@@ -21,7 +21,10 @@ func newApprovalsCommand(a *app) *cobra.Command {
 		Use:   "approvals",
 		Short: "Agree to calls that wait for someone, or decline them",
 		Long: `A call that needs approval waits, and ends as approval_pending after a while; its request stays. Once it is granted, exactly
-the same call goes through when it is repeated: the same tool as it was then, the same arguments, the same caller.`,
+the same call goes through when it is repeated: the same tool as it was then, the same arguments, the same caller.
+
+Where a rule of the firewall says "ask" about a result, the request (its id begins with "ar-") is about letting the result
+in: the call has been carried out by then.`,
 	}
 	c.AddCommand(newApprovalsListCommand(a), newApprovalsShowCommand(a), newApprovalsGrantCommand(a), newApprovalsDeclineCommand(a), newApprovalsRevokeCommand(a), newApprovalsWatchCommand(a))
 	a.group(c)
@@ -109,6 +112,9 @@ func requestText(q ostiary.ApprovalInfo) string {
 	line("sensitive", strings.TrimPrefix(q.Sensitivity, "UNKNOWN"))
 	line("asked", when(q.Created)+", expires "+when(q.Expires))
 	line("call", q.Call)
+	if q.Evidence != "" {
+		line("asks for", "the release of what was held: evidence "+q.Evidence)
+	}
 	line("summary", visible(q.Summary))
 	if q.Arguments != "" {
 		b.WriteString("\n" + indented(visible(q.Arguments), "  ") + "\n")
@@ -123,7 +129,8 @@ func newApprovalsGrantCommand(a *app) *cobra.Command {
 		Use:   "grant ID [--session] [--reason WORDS]",
 		Short: "Agree to a call",
 		Long: `Agrees to exactly the call that was asked for, once; or with --session to calls of the same tool by the same session until
-it ends. On a terminal the request is shown first, with every byte that would be sent, and a yes is asked for.`,
+it ends. On a terminal the request is shown first, with every byte that would be sent, and a yes is asked for. A request
+about a result that is held releases the result; on a terminal its content is shown first.`,
 		Example: "  ostiary approvals grant 06f0t2k8m3 --reason 'it is the report of May'",
 		Args:    takes("ID"),
 		RunE: a.run(func(ctx context.Context, args []string) error {
@@ -201,7 +208,15 @@ func (a *app) decide(ctx context.Context, r ostiary.Review, d ostiary.ApprovalDe
 		}
 		fmt.Fprint(a.err, requestText(q))
 		question := "\nAgree to this call, once? Type yes: "
-		if d.ForSession {
+		switch {
+		case q.Evidence != "": // whoever lets it in has seen it
+			held, err := r.EvidenceContent(ctx, q.Evidence)
+			if err != nil {
+				return evidenceFailure(err)
+			}
+			fmt.Fprint(a.err, "\n"+evidenceText(held))
+			question = "\nLet this result in? Type yes: "
+		case d.ForSession:
 			question = "\nAgree to calls of this tool for the rest of the session? Type yes: "
 		}
 		if answer, _ := a.ask(bufio.NewReader(a.in), question); answer != "yes" {

@@ -31,7 +31,7 @@ purged before its time is over.`,
 }
 
 var evidenceVerbs = []struct{ verb, done, short, long string }{
-	{"release", "released", "Let an item go", "Says that the content may be used: whoever releases it has looked at it and answers for it."},
+	{"release", "released", "Let an item go", "Says that the content may be used: whoever releases it has looked at it and answers for it. The caller of a result is given\nit, once, when it asks with the same call and the call's id in _meta[\"org.ostiary/call\"]; a call that still waits goes on."},
 	{"reject", "rejected", "Say that an item must not be let go", "Says that the content must not be used. It is kept until its time is over."},
 	{"purge", "purged", "Take the content of an item away", "Takes the content and its excerpt away for good. What remains is its record."},
 }
@@ -131,6 +131,9 @@ func evidenceText(e ostiary.EvidenceInfo) string {
 	}
 	line("state", state)
 	line("reason", visible(e.Reason))
+	if !e.Delivered.IsZero() {
+		line("delivered", when(e.Delivered))
+	}
 	line("verdict", e.Verdict+", "+e.Sensitivity)
 	line("because", visible(strings.Join(e.Reasons, ", ")))
 	line("what", strings.ToLower(e.Direction)+" of "+visible(firstOf(e.Tool, e.Provider)))

@@ -93,6 +93,9 @@ func (p *passage) commitOutcome(ctx context.Context, reply call.Reply, answer ca
 		if err != nil {
 			return err
 		}
+		if err := p.askRelease(tx); err != nil {
+			return err
+		}
 		if !relaxed {
 			at = put
 		}

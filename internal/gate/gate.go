@@ -47,8 +47,9 @@ type Options struct {
 	// Firewall judges what leaves and what enters, by the rules that FirewallRules has for a tool; nil: the defaults.
 	Firewall      Firewall
 	FirewallRules func(*call.Descriptor) firewall.Rules
-	// Sealer and Evidence are how what was held is kept.
+	// Sealer and Evidence are how what was held is kept. Opener opens what somebody has released; nil: it reaches no caller.
 	Sealer   evidence.Sealer
+	Opener   evidence.Opener
 	Evidence evidence.Limits
 
 	// CommitTimeout bounds the commit of an outcome, which goes on when the caller has gone; 0: 10 s.
@@ -124,6 +125,11 @@ func (g *Gate) Call(ctx context.Context, r call.Request) call.Reply {
 		return p.turnBack(ctx, no)
 	}
 
+	// A result of the same call that was held and may have been released since: nothing leaves.
+	if r.Collect != "" {
+		return p.collect(ctx)
+	}
+
 	// 5. Scopes and frontier: what the call is based on still stands (R5.6).
 	if no := p.barrier(ctx); no != nil {
 		return p.turnBack(ctx, no)
@@ -176,7 +182,9 @@ func (g *Gate) Call(ctx context.Context, r call.Request) call.Reply {
 	}
 	g.o.Failpoint("outcome")
 
-	// 13. Answer, with what the caller has seen of the world now.
+	// 13. Answer, with what the caller has seen of the world now. A result that somebody is asked about waits for them a while,
+	// and goes out if they release it.
+	reply = p.awaitRelease(ctx, reply)
 	reply.Frontier = p.seenAfter(at)
 	return reply
 }
@@ -197,6 +205,9 @@ type passage struct {
 	askedBy    call.ID     // the call that asked first
 	grant      approval.ID // to be spent; "": none is needed
 	finding    *finding    // of step 6 or 11; nil: nothing was screened
+
+	asking  *approval.Question // about the release of the result; nil: none is asked
+	release approval.Request   // what came of it
 }
 
 // refusal says why a call goes no further. The detail is for operators; saying is told to the caller as well, in words that

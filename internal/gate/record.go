@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/ostiary/ostiary/call"
+	"github.com/ostiary/ostiary/internal/evidence"
 	"github.com/ostiary/ostiary/internal/firewall"
 	"github.com/ostiary/ostiary/internal/world"
 )
@@ -180,6 +181,17 @@ func worldBody(outcome []byte, id string, scopes []call.Scope, at world.Place) [
 	}
 	b = append(b, '}')
 	return append(text(b, "commit", id), '}', '}')
+}
+
+// deliveredBody is the record of a released result that was handed over.
+func deliveredBody(i *evidence.Item) []byte {
+	b := []byte{'{'}
+	b = text(b, "evidence", string(i.ID))
+	b = text(b, "released_by", i.Decision.By)
+	b = text(b, "sha256", i.SHA256.String())
+	b = text(b, "to", string(i.Delivery.To))
+	b = text(b, "tool", string(i.Tool))
+	return append(b, '}')
 }
 
 func key(b []byte, k string) []byte {

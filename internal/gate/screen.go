@@ -106,12 +106,13 @@ func (p *passage) screenReply(ctx context.Context, reply call.Reply, answer call
 			return reply
 		}
 		p.keep(evidence.Result, &v, reply.Result)
+		p.owe(ctx, v.Kind, reply.Outcome)
 		code := call.CodeWithheld
 		if slices.Contains(v.Reasons, firewall.CodeKindNotAdmitted) {
 			code = call.CodeUnsupportedContent // R3.7
 		}
 		reply = p.withhold(reply.Outcome, code, strings.Join(p.finding.reasons, " "))
-		reply.Outcome.Message += " (evidence " + string(p.finding.evidence.Item.ID) + ")"
+		reply.Outcome.Message += p.howToCollect()
 	case reply.Outcome.Status == call.InputRequired && answer.Result != nil: // R3.8
 		p.finding = &finding{kind: firewall.PolicyBlocked, reasons: []string{string(call.CodeInputRequired)}}
 		p.keep(evidence.Result, &firewall.Verdict{Kind: firewall.PolicyBlocked}, answer.Result)

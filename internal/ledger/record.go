@@ -29,6 +29,7 @@ const (
 	KindQuarantineEnded Kind = "quarantine.released" // and let in again
 	KindTaintDropped    Kind = "taint.dropped"       // what a session has read was forgotten, by whom
 	KindEvidenceDecided Kind = "evidence.decided"    // what the firewall held was released, rejected or purged
+	KindResultDelivered Kind = "result.delivered"    // a held result that was released was handed to its caller, once
 	KindProtocolRefused Kind = "endpoint.refused"    // an inbound request was refused before it was a call
 )
 

@@ -20,6 +20,7 @@ const (
 	ownPrefix   = "org.ostiary/"
 	keyFrontier = ownPrefix + "frontier"
 	keyOutcome  = ownPrefix + "outcome"
+	keyCall     = ownPrefix + "call"
 
 	keyProvenance = ownPrefix + "provenance"
 )
@@ -41,6 +42,7 @@ type ReservedMeta struct {
 	Baggage     string
 
 	Frontier []byte // _meta["org.ostiary/frontier"], any JSON value (R5.6)
+	Collect  string // _meta["org.ostiary/call"], the earlier call whose held result is asked for
 
 	// Stripped names keys that were taken out and mean nothing here, for the audit (S-017): the first few, and how many.
 	Stripped      []string
@@ -140,6 +142,13 @@ func (r *ReservedMeta) take(name, v []byte) error {
 		r.SubscriptionID = v
 	case keyFrontier:
 		r.Frontier = v
+	case keyCall:
+		if k != '"' {
+			return wrong("a string")
+		}
+		if r.Collect, _ = String(v); r.Collect == "" {
+			return wrong("the id of a call")
+		}
 	case keyTraceparent:
 		if s, _ := String(v); validTraceparent(s) {
 			r.Traceparent = s

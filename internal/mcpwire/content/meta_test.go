@@ -47,17 +47,18 @@ func TestS017_SplitMeta(t *testing.T) {
 func TestSplitMetaFields(t *testing.T) {
 	r, rest, err := SplitMeta([]byte(`{"io.modelcontextprotocol/protocolVersion":"v","io.modelcontextprotocol/clientInfo":{"name":"n"},
 		"io.modelcontextprotocol/clientCapabilities":{"x":{}},"io.modelcontextprotocol/logLevel":"debug","io.modelcontextprotocol/subscriptionId":"s",
-		"progressToken":12345678901234567890,"org.ostiary/frontier":{"a":1},"mine":true}`))
+		"progressToken":12345678901234567890,"org.ostiary/frontier":{"a":1},"org.ostiary/call":"c1","mine":true}`))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if r.ProtocolVersion != "v" || string(r.ClientInfo) != `{"name":"n"}` || string(r.ClientCapabilities) != `{"x":{}}` || r.LogLevel != "debug" ||
-		string(r.SubscriptionID) != `"s"` || string(r.ProgressToken) != "12345678901234567890" || string(r.Frontier) != `{"a":1}` || string(rest) != `{"mine":true}` {
+		string(r.SubscriptionID) != `"s"` || string(r.ProgressToken) != "12345678901234567890" || string(r.Frontier) != `{"a":1}` || r.Collect != "c1" || string(rest) != `{"mine":true}` {
 		t.Errorf("got %+v, rest %s", r, rest)
 	}
 	for _, bad := range []string{
 		`{"progressToken":null}`, `{"progressToken":{}}`, `{"io.modelcontextprotocol/protocolVersion":1}`, `{"io.modelcontextprotocol/clientInfo":"x"}`,
 		`{"io.modelcontextprotocol/clientCapabilities":null}`, `{"io.modelcontextprotocol/logLevel":3}`, `[]`, `null`,
+		`{"org.ostiary/call":1}`, `{"org.ostiary/call":""}`, `{"org.ostiary/call":null}`,
 	} {
 		if _, _, err := SplitMeta([]byte(bad)); err == nil {
 			t.Errorf("%s was accepted", bad)

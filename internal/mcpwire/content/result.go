@@ -60,7 +60,10 @@ func provenanceJSON(p call.Provenance) []byte {
 	if !p.Time.IsZero() {
 		o.String("time", p.Time.UTC().Format(time.RFC3339Nano))
 	}
-	return o.String("verdict", p.Verdict).End()
+	if o.String("verdict", p.Verdict); p.ReleasedBy != "" {
+		o.String("released_by", p.ReleasedBy)
+	}
+	return o.End()
 }
 
 // UnknownResult appends the answer to a call whose provider does not know what it did (R4.6): our words first, then what the

@@ -17,6 +17,7 @@ type toolCall struct {
 	meta          []byte // the caller's own keys
 	progressToken []byte
 	logLevel      string
+	collect       string // the earlier call whose held result is asked for
 
 	// post hands a notification on its way to the client, and must not block; nil: nothing can be sent on the way.
 	post func(method string, params []byte)
@@ -50,6 +51,7 @@ func (e *Endpoint) place(ctx context.Context, cancel context.CancelFunc, c *tool
 		Arguments: c.arguments,
 		Meta:      c.meta,
 		LogLevel:  c.logLevel,
+		Collect:   call.ID(c.collect),
 	}
 	if c.post != nil && (c.progressToken != nil || c.logLevel != "") {
 		relay := newRelay(c, e.o.Now)

@@ -131,7 +131,7 @@ func (e *Endpoint) prepareLegacy(req *request, level string) (*toolCall, answer,
 		return nil, failure(0, codeInvalidParams, err.Error()), false
 	}
 	e.auditMeta(req, &meta)
-	c.meta, c.logLevel = rest, level
+	c.meta, c.logLevel, c.collect = rest, level, meta.Collect
 	return c, answer{}, true
 }
 

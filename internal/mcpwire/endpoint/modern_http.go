@@ -26,7 +26,7 @@ func (e *Endpoint) serveModern(x *exchange, f *content.Frame) {
 		case methodCallTool:
 			var c *toolCall
 			if c, a, ok = e.prepare(req); ok {
-				c.modern, c.meta, c.logLevel = true, meta.rest, meta.LogLevel
+				c.modern, c.meta, c.logLevel, c.collect = true, meta.rest, meta.LogLevel, meta.Collect
 				ctx, cancel := context.WithCancel(x.r.Context()) // a client that has gone cancels its call (S-046)
 				defer cancel()
 				e.callStreaming(ctx, cancel, cancel, x, c)

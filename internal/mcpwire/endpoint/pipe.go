@@ -172,7 +172,7 @@ func (p *pipe) takeModern(f *content.Frame) {
 		case methodCallTool:
 			var c *toolCall
 			if c, a, ok = p.e.prepare(req); ok {
-				c.modern, c.meta, c.logLevel = true, meta.rest, meta.LogLevel
+				c.modern, c.meta, c.logLevel, c.collect = true, meta.rest, meta.LogLevel, meta.Collect
 				go func() { // p.work waits for it
 					defer cancel()
 					a := p.call(ctx, cancel, r, c)
