@@ -184,6 +184,9 @@ func callText(t *ostiary.LedgerCall) string {
 	}
 	if e := t.Evidence; e != nil {
 		line("evidence", 0, e.ID, e.State, with("by", e.Decider), e.Reason)
+		if e.Delivered > 0 {
+			line("", e.Delivered, "handed over", with("to call", string(e.To)))
+		}
 	}
 	line("disposition", 0, strings.ReplaceAll(t.Disposition, "_", " "))
 	fmt.Fprintf(&b, "\n%s: %s\n", t.Reconstruction, reconstructions[t.Reconstruction])

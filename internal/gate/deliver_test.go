@@ -203,7 +203,7 @@ func TestR8_4_AskedAboutWhileHeld(t *testing.T) {
 			t.Errorf("the request is %+v", w)
 		}
 		// The outcome is known and on record before anybody has decided (R3.5).
-		if kinds := f.kinds(t, waiting[0].CallID); !slices.Equal(kinds, []string{"call.intent", "approval.requested", "call.outcome"}) {
+		if kinds := f.kinds(t, waiting[0].CallID); !slices.Equal(kinds, []string{"call.intent", "call.outcome", "approval.requested"}) {
 			t.Errorf("on record: %q", kinds)
 		}
 		if err := f.decide(waiting[0].ID, approval.ApprovedForSession); !errors.Is(err, approval.ErrExact) {

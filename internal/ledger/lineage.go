@@ -138,6 +138,10 @@ func (r *replay) evidence() {
 	state := stateHeld
 	for i := range r.story.Records {
 		rec := &r.story.Records[i]
+		if rec.Kind == KindResultDelivered && rec.CallID == r.story.Call && rec.Pruned == 0 {
+			r.delivery(rec, id, state)
+			continue
+		}
 		if rec.Kind != KindEvidenceDecided || rec.CallID != r.story.Call || rec.Pruned > 0 {
 			continue
 		}
@@ -176,6 +180,32 @@ func (r *replay) evidence() {
 	if r.end != nil && r.end.Kind == KindCallRefused && r.ended.Code != call.CodeBlockedArguments && r.ended.Evidence != "" {
 		r.invalid(r.end.Seq, "something was held of a call that was refused for another reason")
 	}
+}
+
+// delivery: what was held is handed over at most once, and only while it is released.
+func (r *replay) delivery(rec *Record, id, state string) {
+	b, err := read[deliveryBody](rec)
+	if err != nil {
+		r.invalid(rec.Seq, "%s cannot be read", rec.Kind)
+		return
+	}
+	e := r.out.Path.Evidence
+	if e == nil {
+		e = &Evidence{ID: b.Evidence, State: state}
+		r.out.Path.Evidence = e
+	}
+	gone := r.out.Path.Outcome == nil && r.end != nil && r.end.Pruned > 0 // what would name it
+	switch {
+	case !gone && b.Evidence != id || e.ID != b.Evidence || b.To == "":
+		r.invalid(rec.Seq, "evidence was handed over that the call does not name, or to no call")
+	case e.Delivered > 0:
+		r.invalid(rec.Seq, "evidence was handed over a second time")
+	case state == stateHeld:
+		r.absent(rec.Seq, "evidence was handed over, and nobody had released it", KindEvidenceDecided)
+	case state != stateReleased || e.Decider != b.ReleasedBy:
+		r.invalid(rec.Seq, "evidence was handed over when it was %s, by %s", state, e.Decider)
+	}
+	e.Delivered, e.To = rec.Seq, b.To
 }
 
 // follows says whether a step leads from one state of evidence to another.

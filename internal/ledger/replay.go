@@ -71,6 +71,7 @@ const (
 	Released         = "released"          // the provider's answer, as it came
 	ReleasedRedacted = "released_redacted" // the provider's answer, with parts taken out
 	Withheld         = "withheld"          // what came was held
+	Delivered        = "delivered"         // what came was held, and handed over when somebody had released it
 	NotReleased      = "not_released"      // what came was not let in, and nothing but its digest was kept
 	NotTold          = "not_told"          // the outcome could be recorded only after the caller had been told that it could not
 	NothingCame      = "nothing_came"      // there was nothing to release
@@ -143,11 +144,13 @@ type (
 	}
 	// Evidence is what was held, and what became of it.
 	Evidence struct {
-		ID      string  `json:"id"`
-		State   string  `json:"state"`
-		Decider string  `json:"decider,omitempty"`
-		Reason  string  `json:"reason,omitempty"`
-		Steps   []int64 `json:"steps,omitempty"` // records of the steps that were taken with it
+		ID        string  `json:"id"`
+		State     string  `json:"state"`
+		Decider   string  `json:"decider,omitempty"`
+		Reason    string  `json:"reason,omitempty"`
+		Steps     []int64 `json:"steps,omitempty"`     // records of the steps that were taken with it
+		Delivered int64   `json:"delivered,omitempty"` // record of that its caller was given it
+		To        call.ID `json:"to,omitempty"`        // the call that was answered with it
 	}
 )
 
@@ -405,6 +408,9 @@ func (r *replay) disposition() {
 		}
 		if e.Evidence == "" {
 			r.invalid(r.end.Seq, "what was withheld has no evidence")
+		}
+		if p.Evidence != nil && p.Evidence.Delivered > 0 {
+			p.Disposition = Delivered
 		}
 		r.gap(r.end.Seq, PartialRedacted, "what came was held: the ledger has its digest")
 	case e.Verdict == "":

@@ -67,6 +67,10 @@ func (s *tale) evidence(state string) {
 	s.tell(KindEvidenceDecided, "c", "op", `"decider":"op","evidence":"ev-c","reason":"","sha256":"x","state":%q`, state)
 }
 
+func (s *tale) delivered(to call.ID) {
+	s.tell(KindResultDelivered, "c", "alice", `"evidence":"ev-c","released_by":"op","sha256":"x","to":%q,"tool":"aur.mcp.p.t"`, to)
+}
+
 const (
 	came     = `,"result":{"bytes":9,"sha256":"f1"},"verdict":"ACCEPTED_OBSERVATION"`
 	redacted = `,"released":{"bytes":5,"sha256":"f2"}` + came
@@ -118,6 +122,30 @@ var tales = []struct {
 	{"redacted", PartialRedacted, ReleasedRedacted, func(s *tale) { s.admitted(); s.intent(""); s.outcome(redacted) }},
 	{"withheld", PartialRedacted, Withheld, func(s *tale) { s.admitted(); s.intent(""); s.outcome(held) }},
 	{"withheld and let go", PartialRedacted, Withheld, func(s *tale) { s.admitted(); s.intent(""); s.outcome(held); s.evidence(stateReleased) }},
+	{"withheld and handed over", PartialRedacted, Delivered, func(s *tale) {
+		s.admitted()
+		s.intent("")
+		s.outcome(held)
+		s.evidence(stateReleased)
+		s.delivered("d")
+	}},
+	{"asked about, and handed over in the same call", PartialRedacted, Delivered, func(s *tale) {
+		s.admitted()
+		s.intent("")
+		s.outcome(held)
+		s.tell(KindApprovalAsked, "c", "alice", `"approval":"ar-c","asked_by":"c","binding":"sha256:b2","evidence":"ev-c","state":"WAITING"`)
+		s.evidence(stateReleased)
+		s.tell(KindApprovalDecided, "c", "alice", `"approval":"ar-c","asked_by":"c","binding":"sha256:b2","decider":"op","decision":"APPROVED_ONCE","evidence":"ev-c","spent_by":"c","state":"SPENT"`)
+		s.delivered("c")
+	}},
+	{"handed over, and purged", PartialMissingEvidence, Delivered, func(s *tale) {
+		s.admitted()
+		s.intent("")
+		s.outcome(held)
+		s.evidence(stateReleased)
+		s.delivered("d")
+		s.evidence(statePurged)
+	}},
 	{"not told", PartialRedacted, NotTold, func(s *tale) { s.admitted(); s.intent(""); s.outcome(`,"told":"ledger_unavailable"` + came) }},
 	{"never let in", PartialRedacted, NotReleased, func(s *tale) {
 		s.admitted()
@@ -291,6 +319,23 @@ func TestR9_1_InvalidLineage(t *testing.T) {
 		"two outcomes":           {func(s *tale) { s.admitted(); s.intent(""); s.outcome(came); s.outcome(came) }, 4, "a second end"},
 		"outcome before intent":  {func(s *tale) { s.admitted(); s.outcome(came); s.intent("") }, 3, "an intent where the call had one, or had ended"},
 		"refused after intent":   {func(s *tale) { s.admitted(); s.intent(""); s.refused(call.CodeDenied, "") }, 3, "a refusal of what was let through"},
+		"handed over unreleased": {func(s *tale) { s.admitted(); s.intent(""); s.outcome(held); s.delivered("d") }, 4, "nobody had released it"},
+		"handed over rejected": {func(s *tale) {
+			s.admitted()
+			s.intent("")
+			s.outcome(held)
+			s.evidence(stateRejected)
+			s.delivered("d")
+		}, 5, "handed over when it was REJECTED"},
+		"handed over twice": {func(s *tale) {
+			s.admitted()
+			s.intent("")
+			s.outcome(held)
+			s.evidence(stateReleased)
+			s.delivered("d")
+			s.delivered("e")
+		}, 6, "a second time"},
+		"handed over of nothing": {func(s *tale) { s.admitted(); s.intent(""); s.outcome(came); s.delivered("d") }, 4, "does not name"},
 		"never admitted":         {func(s *tale) { s.intent(""); s.outcome(came) }, 1, "never admitted"},
 		"admitted afterwards":    {func(s *tale) { s.intent(""); s.admitted(); s.outcome(came) }, 1, "never admitted"},
 		"definition refused": {func(s *tale) {

@@ -78,6 +78,11 @@ type (
 		Reason   string `json:"reason"`
 		State    string `json:"state"`
 	}
+	deliveryBody struct {
+		Evidence   string  `json:"evidence"`
+		ReleasedBy string  `json:"released_by"`
+		To         call.ID `json:"to"`
+	}
 )
 
 // Content stands for bytes that the ledger does not hold: their number and their digest.
