@@ -93,8 +93,10 @@ func (p *passage) commitOutcome(ctx context.Context, reply call.Reply, answer ca
 		if err != nil {
 			return err
 		}
-		if err := p.askRelease(tx); err != nil {
-			return err
+		if p.asking != nil { // then the result is held, and the transaction is waited for
+			if err := p.askRelease(tx); err != nil {
+				return err
+			}
 		}
 		if !relaxed {
 			at = put

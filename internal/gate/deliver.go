@@ -59,9 +59,6 @@ func (p *passage) howToCollect() string {
 // askRelease asks for the release of the result, in the transaction that keeps it.
 func (p *passage) askRelease(tx store.Tx) error {
 	p.release = approval.Request{}
-	if p.asking == nil {
-		return nil
-	}
 	item, _, err := tx.Evidence(p.finding.evidence.Item.ID)
 	if err != nil || item.State != evidence.Held { // there was no room for it
 		return err
