@@ -9,6 +9,7 @@ import (
 
 	"github.com/ostiary/ostiary/internal/cli"
 	"github.com/ostiary/ostiary/internal/exampleserver"
+	"github.com/ostiary/ostiary/internal/exampleserver/chat"
 )
 
 // Environment variables that turn the test binary into something else.
@@ -31,6 +32,13 @@ func TestMain(m *testing.M) {
 		}
 	case "hostile-server":
 		hostileChild(os.Args[1], os.Args[2])
+	case "chat":
+		if err := chat.Run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	case "raw-server":
+		rawServer()
 	case "crashing-gateway":
 		crashingGateway()
 	case "ostiary":

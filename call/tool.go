@@ -52,7 +52,7 @@ func CheckToolName(name string) error {
 	if c := name[0] | 0x20; c < 'a' || c > 'z' {
 		return fmt.Errorf("tool name %q does not start with a letter", name)
 	}
-	for _, c := range []byte(name) {
+	for _, c := range name {
 		if lower := c | 0x20; (lower < 'a' || lower > 'z') && (c < '0' || c > '9') && c != '_' && c != '-' {
 			return fmt.Errorf("tool name %q has %q in it: only letters, digits, '_' and '-' are possible", name, c)
 		}

@@ -28,6 +28,9 @@ func TestR2_3_ToolID(t *testing.T) {
 			t.Errorf("CheckToolName(%q) = %v", name, err)
 		}
 	}
+	if err := CheckToolName("größe"); err == nil || !strings.Contains(err.Error(), "'ö'") {
+		t.Errorf("the character is not named: %v", err)
+	}
 }
 
 // A tool id that two different pairs could make would route a call to another provider's tool.

@@ -140,4 +140,6 @@ type LinkStats struct {
 	StderrTail    []string `json:"stderr,omitempty"` // last lines, scrubbed, control characters made visible
 	OpenCalls     int      `json:"open_calls"`
 	LastViolation string   `json:"last_violation,omitempty"`
+	Exit          string   `json:"exit,omitempty"`       // how the process ended; "" while it lives
+	Stopped       string   `json:"stopped_by,omitempty"` // what that took: stdin, TERM or KILL; "" if it ended by itself
 }

@@ -331,6 +331,7 @@ func (s *Session) Stats() provider.LinkStats {
 		st.Violations += t.Violations
 		st.LastViolation = t.LastViolation
 		st.Notifications = t.Notifications
+		st.Exit, st.Stopped = t.Exit, t.Stopped
 	}
 	if c, ok := s.carrier.(interface{ Stats() transport.HTTPStats }); ok {
 		t := c.Stats()

@@ -67,9 +67,10 @@ type process struct {
 	exited chan struct{} // closed when the child itself has been reaped
 	state  *os.ProcessState
 
-	mu    sync.Mutex
-	known map[int]uint64 // descendants seen so far, by pid, with their start time
-	pipes []uint64       // inodes of the pipes that the child was given
+	mu      sync.Mutex
+	stopped string         // the last rung of the ladder that was needed: stdin, TERM, KILL; "" while nobody stopped it
+	known   map[int]uint64 // descendants seen so far, by pid, with their start time
+	pipes   []uint64       // inodes of the pipes that the child was given
 }
 
 // startProcess starts cmd, whose three streams are *os.File.
@@ -132,21 +133,44 @@ func (p *process) waitFor(d time.Duration) bool {
 	}
 }
 
+// rung notes how far the ladder had to be walked; a child that ended before it stays at "".
+func (p *process) rung(name string) {
+	if p.waitFor(0) {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.stopped = name
+}
+
+// ended says how the child ended, and which rung that took; "" while it lives.
+func (p *process) ended() (how, stopped string) {
+	if !p.waitFor(0) {
+		return "", ""
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.exitText(), p.stopped
+}
+
 // stop walks the ladder of R1.12 and S-027 within the bound: stdin is closed, then TERM, then KILL for everything. A
 // grandchild that left the group is found by its ancestry before the child is gone (F-15).
 func (p *process) stop(closeStdin func(), bound time.Duration) {
 	p.record()
+	p.rung("stdin")
 	closeStdin()
 	if p.waitFor(bound * 2 / 5) {
 		p.sweep(false)
 		return
 	}
 	p.record()
+	p.rung("TERM")
 	p.group.terminate()
 	if p.waitFor(bound * 2 / 5) {
 		p.sweep(false)
 		return
 	}
+	p.rung("KILL")
 	p.sweep(true)
 	p.waitFor(max(bound/5, 500*time.Millisecond))
 	p.sweep(false)

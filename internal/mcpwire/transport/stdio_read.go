@@ -222,6 +222,9 @@ type StdioStats struct {
 	Open                                   int
 	LastViolation                          string
 	Stderr                                 []string
+	// Exit says how the process ended ("exit status 0", "signal: killed"), and Stopped what that took: stdin, TERM, KILL, or ""
+	// if it ended by itself. Both are "" while it lives.
+	Exit, Stopped string
 }
 
 // Stats reads the counters.
@@ -233,6 +236,7 @@ func (c *StdioCarrier) Stats() StdioStats {
 	if v := c.lastViolation.Load(); v != nil {
 		s.LastViolation = *v
 	}
+	s.Exit, s.Stopped = c.proc.ended()
 	c.mu.Lock()
 	s.Open = len(c.pending)
 	c.mu.Unlock()

@@ -420,6 +420,13 @@ func TestStdioCloseLadder(t *testing.T) {
 			if alive(c.Stats().PID) {
 				t.Error("the child is still there")
 			}
+			want := [2]string{"signal: killed", "KILL"}
+			if part == "echo" {
+				want = [2]string{"exit status 0", "stdin"}
+			}
+			if st := c.Stats(); runtime.GOOS != "windows" && [2]string{st.Exit, st.Stopped} != want {
+				t.Errorf("ended by %q with %q, want %q", st.Stopped, st.Exit, want)
+			}
 			if part != "echo" {
 				if f := faultOf(t, <-open); f.Code != call.CodeProviderLost {
 					t.Errorf("open call: %v", f)
