@@ -229,6 +229,11 @@ func (p *probe) connect(ctx context.Context, revision string) (r ProbedRevision)
 	if err != nil {
 		p.failed(&r, provider.PhaseList, err)
 		p.fault("revision "+n.Revision, r.Advice, "its tools cannot be listed: %s", r.Error)
+		select { // if that was because the connection ended, it is known at once
+		case <-link.Done():
+		case <-time.After(time.Second):
+		case <-ctx.Done():
+		}
 	} else {
 		r.Listed, r.Pages = p.o.Now().Sub(began), listing.Pages
 		for _, raw := range listing.Tools {
@@ -240,6 +245,7 @@ func (p *probe) connect(ctx context.Context, revision string) (r ProbedRevision)
 		}
 		r.Tools = len(r.tools)
 	}
+	ended := link.Err()
 	// The end of a connection has its own bound, whatever became of ctx.
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*profile.Limits.Close)
 	defer cancel()
@@ -248,7 +254,7 @@ func (p *probe) connect(ctx context.Context, revision string) (r ProbedRevision)
 	}
 	st := link.Stats()
 	r.Noise, r.Violations, r.Exit, r.Stopped = st.StdoutNoise, st.Violations, st.Exit, st.Stopped
-	p.manners(&r, st)
+	p.manners(&r, st, ended)
 	return r
 }
 
@@ -264,8 +270,8 @@ func (p *probe) failed(r *ProbedRevision, phase provider.Phase, err error) {
 	}
 }
 
-// manners is what a connection has shown beyond what was asked of it.
-func (p *probe) manners(r *ProbedRevision, st provider.LinkStats) {
+// manners is what a connection has shown beyond what was asked of it. ended is why it ended before it was closed, if it did.
+func (p *probe) manners(r *ProbedRevision, st provider.LinkStats, ended error) {
 	where := "revision " + r.Revision
 	if r.Noise > 0 {
 		p.fault(where, "write logs to stderr", "%d lines on stdout were no MCP messages", r.Noise)
@@ -274,9 +280,9 @@ func (p *probe) manners(r *ProbedRevision, st provider.LinkStats) {
 		p.fault(where, "", "%d messages broke the protocol; the last one: %s", r.Violations, st.LastViolation)
 	}
 	switch {
+	case ended != nil:
+		p.fault(where, "serve until stdin is closed", "the connection ended by itself: %v", ended)
 	case r.Exit == "":
-	case r.Stopped == "":
-		p.fault(where, "serve until stdin is closed", "the process ended by itself while it was connected: %s", r.Exit)
 	case r.Stopped == "KILL":
 		p.fault(where, "end when stdin is closed", "the process did not end when stdin was closed, nor at SIGTERM: it had to be killed")
 	case r.Stopped == "TERM":
