@@ -1,6 +1,10 @@
 package firewall
 
-import "bytes"
+import (
+	"bytes"
+	"slices"
+	"strings"
+)
 
 // assignedNames are words in names of what is secret, in lower case. A value assigned to such a name is a secret if it looks
 // like one.
@@ -15,6 +19,13 @@ var weakNames = []string{
 	"next", "page", "continuation", "cursor", "sync", "max", "min", "count", "limit", "total", "usage", "prompt_token", "input_token", "output_token", "type", "hint",
 	"length", "policy", "name", "_id", "url", "uri", "path", "file", "public", "expires", "expiry", "created", "updated", "format", "field", "version", "label", "tokenizer", "tokens",
 	"ref", "arn", "description", "reset", "forgot", "location", "manager", "regex", "pattern", "required", "enabled",
+}
+
+// namesSecret says whether a name is one of something secret.
+func namesSecret(name string) bool {
+	name = strings.ToLower(name)
+	return slices.ContainsFunc(assignedNames, func(w string) bool { return strings.Contains(name, w) }) &&
+		!slices.ContainsFunc(weakNames, func(w string) bool { return strings.Contains(name, w) })
 }
 
 // assignment looks at what follows one of assignedNames, which stands at [start, end): in name=value, "name": "value",

@@ -103,6 +103,7 @@ var codes = []CodeInfo{
 	{CodeMixedScript, ClassDefinition, SensitivityNone, Quarantine, Accept, "A name of look-alike letters from several scripts (A-08)."},
 
 	{CodeExternalRef, ClassDefinition, SensitivityNone, Quarantine, Accept, "A schema that refers to another document (A-15)."},
+	{CodeMirroredSecret, ClassDefinition, SensitivityNone, Quarantine, Accept, "A parameter that is a secret by its name is mirrored into a header, which those in between may write down (A-62)."},
 
 	{CodeDetectorFailed, ClassDetector, SensitivityUnknown, Quarantine, Quarantine, "An inspector failed (F-57)."},
 	{CodeBudgetExhausted, ClassDetector, SensitivityUnknown, Quarantine, Quarantine, "Inspecting it would cost more than its size allows (F-58)."},

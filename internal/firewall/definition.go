@@ -18,6 +18,7 @@ const (
 	CodeAskedParameter Code = "asked_parameter"
 	CodeMixedScript    Code = "mixed_script"
 	CodeExternalRef    Code = "external_ref"
+	CodeMirroredSecret Code = "mirrored_secret"
 )
 
 var (
@@ -118,6 +119,10 @@ func (s *scan) names() {
 		case s.doc.nameOf(t.name) == "$ref" || s.doc.nameOf(t.name) == "$schema" && bytes.HasPrefix(value, []byte("file:")):
 			if len(value) > 0 && value[0] != '#' {
 				s.add(located{code: CodeExternalRef, text: int32(i), excerpt: s.excerpt(cut(value, 200))})
+			}
+		case t.parent >= 0 && s.doc.nameOf(t.name) == "x-mcp-header":
+			if namesSecret(s.doc.nameOf(s.doc.nodes[t.parent].name)) || namesSecret(string(value)) {
+				s.add(located{code: CodeMirroredSecret, text: int32(i), excerpt: s.excerpt(cut(value, 200))})
 			}
 		case s.doc.nameOf(t.name) == "title":
 			if len(value) > 2*maxName {

@@ -54,14 +54,7 @@ func (e *Endpoint) serveHTTP(x *exchange) {
 		x.fail(http.StatusForbidden, codeInvalidRequest, "Forbidden: "+why)
 		return
 	}
-	// 2. Methods.
-	switch x.r.Method {
-	case http.MethodPost, http.MethodGet, http.MethodDelete:
-	default:
-		x.methodNotAllowed()
-		return
-	}
-	// 3. Who (R10.1): before anything of a protocol exists.
+	// 2. Who (R10.1): before anything of a protocol exists, or is said to.
 	principal, refusal := e.guard.Check(x.r)
 	if refusal != nil {
 		// Clients ask without a token first, and a flood of guesses must not become a flood of records.
@@ -74,9 +67,21 @@ func (e *Endpoint) serveHTTP(x *exchange) {
 		return
 	}
 	x.principal = principal
-	// 4. What they may not use does not exist (R10.8).
+	// 3. What they may not use does not exist (R10.8). The server's answer to a path that nobody serves is the same, to the
+	// byte: nobody can tell which it is.
 	if x.export == nil || !x.export.allows(principal.ID) {
-		x.fail(http.StatusNotFound, codeInvalidRequest, "Not found")
+		h := x.w.Header()
+		h.Set("Content-Type", "text/plain; charset=utf-8")
+		h.Set("X-Content-Type-Options", "nosniff")
+		x.w.WriteHeader(http.StatusNotFound)
+		_, _ = io.WriteString(x.w, "not found\n") // whoever does not want it has gone
+		return
+	}
+	// 4. Methods.
+	switch x.r.Method {
+	case http.MethodPost, http.MethodGet, http.MethodDelete:
+	default:
+		x.methodNotAllowed()
 		return
 	}
 	if e.isClosing() {
