@@ -25,6 +25,7 @@ import (
 	"github.com/ostiary/ostiary/internal/store"
 	"github.com/ostiary/ostiary/internal/store/sqlstore"
 	"github.com/ostiary/ostiary/internal/vault"
+	"github.com/ostiary/ostiary/internal/world"
 )
 
 // Host is one gateway. Its methods are safe for concurrent use between Start and Stop.
@@ -45,6 +46,7 @@ type Host struct {
 	gate      *gate.Gate
 	providers *provider.Manager
 	upstreams *mcpwire.Upstreams
+	events    *world.Intake
 	endpoint  atomic.Pointer[endpoint.Endpoint]
 	httpd     *httpd.Server
 
@@ -65,7 +67,8 @@ func New(o Options) (*Host, error) {
 	h := &Host{o: o, log: o.Logger, pid: os.Getpid(), since: o.Now(), registry: new(provider.Registry), state: "not started"}
 	h.policy = o.Config.Policy
 	h.upstreams = mcpwire.New(mcpwire.Options{Logger: o.Logger, ClientName: "ostiary", ClientVersion: Version, Now: o.Now, LookupEnv: o.LookupEnv,
-		ToolContract: true})
+		ToolContract: true, Events: h.eventsOf})
+	h.events = h.newIntake()
 	profiles, err := h.profiles()
 	if err != nil {
 		return nil, err
@@ -139,6 +142,10 @@ func (h *Host) Start(ctx context.Context) (err error) {
 			return err
 		}
 	}
+	h.push(func(ctx context.Context) error {
+		h.events.Stop(ctx)
+		return nil
+	})
 	h.push(h.providers.Stop)
 	if err := h.providers.Start(ctx); err != nil {
 		return err
@@ -149,7 +156,14 @@ func (h *Host) Start(ctx context.Context) (err error) {
 	if err := h.openEndpoint(guard); err != nil {
 		return err
 	}
-	h.push(h.drain) // the first thing to be undone: calls in work end before their providers do
+	h.push(h.drain)                          // the first thing to be undone: calls in work end before their providers do
+	h.push(func(ctx context.Context) error { // and before that no event is taken any more
+		ctx, cancel := context.WithTimeout(ctx, eventsDrain)
+		defer cancel()
+		h.events.Close(ctx)
+		return nil
+	})
+	h.events.Open()
 	h.setState("")
 	return nil
 }

@@ -61,11 +61,11 @@ var may = map[string]struct{ ours, outside []string }{
 	"internal/exampleserver":      {outside: []string{sdk, jsonLib}},
 	"internal/exampleserver/chat": {ours: []string{"contract"}, outside: []string{sdk}},
 
-	"internal/config": {ours: []string{"call", "internal/firewall", "internal/policy", "internal/provider", "internal/vault"}, outside: []string{"github.com/pelletier/go-toml/v2"}},
+	"internal/config": {ours: []string{"call", "internal/firewall", "internal/policy", "internal/provider", "internal/vault", "internal/world"}, outside: []string{"github.com/pelletier/go-toml/v2"}},
 
 	// The host and the edges.
 	"": {ours: []string{"call", "internal/admission", "internal/approval", "internal/config", "internal/evidence", "internal/firewall", "internal/gate", "internal/httpd",
-		"internal/identity", "internal/ledger", "internal/mcpwire", "internal/mcpwire/content", "internal/mcpwire/endpoint", "internal/policy", "internal/provider", "internal/store", "internal/store/sqlstore", "internal/vault", "internal/world"},
+		"internal/identity", "internal/ledger", "internal/mcpwire", "internal/mcpwire/content", "internal/mcpwire/endpoint", "internal/policy", "internal/provider", "internal/review", "internal/store", "internal/store/sqlstore", "internal/vault", "internal/world"},
 		outside: []string{jsonLib, "golang.org/x/mod/sumdb"}},
 	"internal/httpd":    {ours: []string{"call", "internal/identity"}},
 	"internal/adminapi": {ours: []string{"", "call"}},

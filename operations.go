@@ -132,7 +132,9 @@ func (h *Host) Status(context.Context) (Status, error) {
 		s.Ledger = err.Error()
 	}
 	for _, p := range h.providers.Providers() {
-		s.Providers = append(s.Providers, p.Status())
+		st := p.Status()
+		st.Events = h.eventStats(st.Package)
+		s.Providers = append(s.Providers, st)
 	}
 	h.mu.Lock()
 	s.Exports = slices.Clone(h.exports)

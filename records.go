@@ -58,7 +58,9 @@ func (h *Host) providerEvent(e provider.Event) {
 	switch e.Kind {
 	case provider.EventStarted:
 		h.phase(s.Package, "ready")
+		h.events.Started(s.Package)
 		body["generation"], body["revision"], body["catalog"], body["tool_contract"] = s.Generation, s.Revision, s.CatalogDigest, s.ToolContract
+		body["world_events"] = s.WorldEvents
 		tools := map[string]string{}
 		for _, t := range e.Provider.Catalog().Tools {
 			tools[string(t.ID)] = t.DescriptorDigest.String()
@@ -67,6 +69,7 @@ func (h *Host) providerEvent(e provider.Event) {
 		h.note(ledger.KindProviderStarted, "", body)
 	case provider.EventFailed:
 		h.phase(s.Package, "failed")
+		h.events.Failed(s.Package)
 		body["phase"] = s.Phase
 		if se, ok := e.Err.(*provider.StartError); ok {
 			body["phase"] = se.Phase.String()

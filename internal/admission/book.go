@@ -56,6 +56,22 @@ func (b *Book) Load(v View) error {
 	return nil
 }
 
+// CheckProvider is nil if a provider was admitted, as far as it goes without its tools, and is not in quarantine as a whole;
+// otherwise a *Refusal.
+func (b *Book) CheckProvider(provider string) error {
+	p := b.pages.Load()
+	if p == nil {
+		return &Refusal{Code: call.CodeProviderUnavailable, Text: "nothing has been admitted yet"}
+	}
+	if q, ok := p.quarantine[tool{provider, ""}]; ok {
+		return &Refusal{Code: call.CodeProviderUnavailable, Text: "the provider is in quarantine", Reason: q.Reason}
+	}
+	if _, ok := p.admitted[tool{provider, ""}]; !ok {
+		return &Refusal{Code: call.CodeProviderUnavailable, Text: "the provider waits for admission"}
+	}
+	return nil
+}
+
 // Check is nil if the tool is the one that was admitted and neither it nor its provider is in quarantine; otherwise a
 // *Refusal. A provider whose instructions nobody has admitted has no usable tool.
 func (b *Book) Check(d *call.Descriptor) error {

@@ -3,6 +3,8 @@ package cli
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -71,6 +73,9 @@ func (a *app) printStatus(s ostiary.Status) error {
 	if err := table(a.out, []string{"PROVIDER", "STATE", "REVISION", "TOOLS", "TRUST", "EXTENSIONS", "REASON"}, rows); err != nil {
 		return err
 	}
+	if err := a.printEvents(s.Providers); err != nil {
+		return err
+	}
 	if len(s.Exports) > 0 {
 		rows = rows[:0]
 		for _, e := range s.Exports {
@@ -96,10 +101,34 @@ func (a *app) printStatus(s ostiary.Status) error {
 
 // extensionsOf names the extensions that both sides have agreed on.
 func extensionsOf(p ostiary.ProviderInfo) string {
+	var names []string
 	if p.ToolContract {
-		return "tool-contract"
+		names = append(names, "tool-contract")
 	}
-	return ""
+	if p.WorldEvents {
+		names = append(names, "events")
+	}
+	return strings.Join(names, ", ")
+}
+
+// printEvents shows what came of the events of each provider that has any.
+func (a *app) printEvents(providers []ostiary.ProviderInfo) error {
+	var rows [][]string
+	for _, p := range providers {
+		if e := p.Events; e != nil {
+			var refused []string
+			for _, r := range slices.Sorted(maps.Keys(e.Refused)) {
+				refused = append(refused, fmt.Sprintf("%s %d", r, e.Refused[r]))
+			}
+			rows = append(rows, []string{p.Package, e.State, fmt.Sprint(e.Received), fmt.Sprint(e.Committed), fmt.Sprint(e.Repeated), fmt.Sprint(e.Withheld),
+				fmt.Sprint(e.Waiting), orDash(strings.Join(refused, ", "))})
+		}
+	}
+	if rows == nil {
+		return nil
+	}
+	fmt.Fprintln(a.out)
+	return table(a.out, []string{"EVENTS OF", "STATE", "RECEIVED", "COMMITTED", "REPEATED", "WITHHELD", "WAITING", "REFUSED"}, rows)
 }
 
 func orDash(s string) string {

@@ -7,6 +7,7 @@ import (
 	"github.com/ostiary/ostiary/internal/firewall"
 	"github.com/ostiary/ostiary/internal/policy"
 	"github.com/ostiary/ostiary/internal/provider"
+	"github.com/ostiary/ostiary/internal/world"
 )
 
 // Config is a whole configuration, checked: every reference in it resolves and every bound holds.
@@ -70,6 +71,7 @@ type Provider struct {
 	Admission       Admission
 	Restart         Restart
 	Events          Events
+	EventScopes     []world.ScopePattern // what its events may speak of; nil: every scope but others' own
 	Interaction     Interaction
 	Policy          Policy
 	Firewall        Firewall

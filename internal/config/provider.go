@@ -7,6 +7,7 @@ import (
 
 	"github.com/ostiary/ostiary/call"
 	"github.com/ostiary/ostiary/internal/provider"
+	"github.com/ostiary/ostiary/internal/world"
 )
 
 func (l *loader) provider(pkg string, t *node) {
@@ -56,7 +57,9 @@ func (l *loader) provider(pkg string, t *node) {
 		s.derived("admission", string(p.Admission))
 	}
 	p.Restart = Restart(s.str("restart", nil))
-	p.Events = s.events(transport)
+	p.Events = s.events(transport, p.Profile.Protocol)
+	p.Profile.WorldEvents, p.Profile.LegacyEvents = p.Events == EventsWorld, p.Events == EventsLegacy
+	p.EventScopes = s.eventScopes(p.Events)
 	p.Profile.NullIsAbsent = s.str("null_arguments", nil) == "absent"
 	p.Interaction = Interaction(s.str("interaction", nil))
 	p.Profile.RelaxedLedger = s.str("ledger", nil) == ledgerRelaxed
@@ -64,7 +67,6 @@ func (l *loader) provider(pkg string, t *node) {
 	p.Profile.Limits = s.limits(transport)
 	s.notYet("restart", string(RestartNever))
 	s.notYet("interaction", string(InteractionRefuse))
-	s.notYet("events", string(EventsOff))
 	p.Policy = l.policy(pkg, t, &p.Profile)
 	p.Firewall = l.firewall(pkg, t, &p.Profile)
 	l.config.Providers = append(l.config.Providers, p)
@@ -288,12 +290,38 @@ func (s *section) notYet(name, harmless string) {
 	}
 }
 
-func (s *section) events(transport string) Events {
+// events reads where the provider's events come from, which neither HTTP (R5.5) nor the wrong era has.
+func (s *section) events(transport, protocol string) Events {
 	e := Events(s.str("events", nil))
 	if e != EventsOff && transport == transportHTTP {
 		s.faultAt("events", `leave it "off", or reach the server over stdio`, "%s is not possible over http (R5.5)", e)
 	}
+	switch {
+	case e == EventsWorld && protocol != "auto" && protocol != "2026-07-28" && protocol != "":
+		s.faultAt("events", `leave protocol "auto"`, "%s needs the revision 2026-07-28, and protocol is %q", e, protocol)
+	case e == EventsLegacy && protocol == "2026-07-28":
+		s.faultAt("events", `use "world_events", or leave protocol "auto"`, "%s is for servers of older revisions, and protocol is %q", e, protocol)
+	}
 	return e
+}
+
+func (s *section) eventScopes(e Events) (out []world.ScopePattern) {
+	patterns, lines := s.strs("event_scopes", nil)
+	s.distinct("event_scopes", patterns, lines)
+	for i, text := range patterns {
+		p := world.ScopePattern(text)
+		if err := p.Check(); err != nil {
+			s.fault(lines[i], s.item("event_scopes", i), `such as "qq:group:42" or "qq:*"`, "%v", err)
+		}
+		out = append(out, p)
+	}
+	if s.has("event_scopes") && e == EventsOff {
+		s.warnAt("event_scopes", `set events, or leave it out`, "has no effect while events is \"off\"")
+	}
+	if s.has("event_scopes") && len(patterns) == 0 {
+		s.faultAt("event_scopes", "leave it out, or name a scope", "an empty list leaves its events no scope at all")
+	}
+	return out
 }
 
 func (s *section) limits(transport string) provider.Limits {

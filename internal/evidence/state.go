@@ -53,9 +53,10 @@ const (
 	Definition                  // what a provider says of a tool
 	ToolError                   // a provider's error message
 	Progress                    // progress, logs and partial output
+	Event                       // what a provider says has happened
 )
 
-var directionNames = []string{"RESULT", "ARGUMENTS", "DEFINITION", "ERROR", "PROGRESS"}
+var directionNames = []string{"RESULT", "ARGUMENTS", "DEFINITION", "ERROR", "PROGRESS", "EVENT"}
 
 func (d Direction) String() string { return nameOf(directionNames, uint8(d)) }
 

@@ -27,7 +27,11 @@ func (s *server) capabilities(modern bool) string {
 		extensions = append(extensions, `"`+toolContract+`":`+settings)
 	}
 	if s.opts.Extensions && modern {
-		extensions = append(extensions, `"`+worldEvents+`":{"version":1}`)
+		settings := s.opts.EventSettings
+		if settings == "" {
+			settings = `{"version":1}`
+		}
+		extensions = append(extensions, `"`+worldEvents+`":`+settings)
 	}
 	c := `{"tools":{"listChanged":true},"logging":{}`
 	if extensions != nil {
@@ -87,12 +91,6 @@ func (s *server) emit(ctx context.Context, ex *exchange, args object) (answer, *
 	if fault != nil {
 		return answer{}, fault
 	}
-	or := func(name, otherwise string) string {
-		if v, ok := args.str(name); ok {
-			return v
-		}
-		return otherwise
-	}
 	began := time.Now()
 	for i := range n {
 		if rate > 0 {
@@ -100,19 +98,34 @@ func (s *server) emit(ctx context.Context, ex *exchange, args object) (answer, *
 				return answer{none: true}, nil
 			}
 		}
-		event := fmt.Sprintf(`{"event_id":%s,"source":"example","scope":%s,"kind":%s,"occurred_at":"%s","summary":%s,"data":{"number":%d}}`,
-			quote(or("id", s.newEventID())), quote(or("scope", "example:room:1")), quote(or("kind", "message.received")),
-			time.Now().UTC().Format(time.RFC3339Nano), quote(or("summary", "somebody said something")), i)
-		if raw, ok := args["raw"]; ok {
-			event = string(raw)
-		}
-		if ex.modern {
-			ex.notify(notification(eventMethod, []byte(event)))
-		} else {
-			ex.notify(notification("notifications/message", []byte(`{"level":"info","logger":"`+eventLogger+`","data":`+event+`}`)))
-		}
+		ex.happened(s.event(args, i))
 	}
 	return text(strconv.Itoa(n) + " events sent; whether they arrive is not known here"), nil
+}
+
+// event is an event as it is asked for, or as events are.
+func (s *server) event(args object, number int) string {
+	if raw, ok := args["raw"]; ok {
+		return string(raw)
+	}
+	or := func(name, otherwise string) []byte {
+		if v, ok := args.str(name); ok {
+			otherwise = v
+		}
+		return quote(otherwise)
+	}
+	return fmt.Sprintf(`{"event_id":%s,"source":"example","scope":%s,"kind":%s,"occurred_at":"%s","summary":%s,"data":{"number":%d}}`,
+		or("id", s.newEventID()), or("scope", "example:room:1"), or("kind", "message.received"),
+		time.Now().UTC().Format(time.RFC3339Nano), or("summary", "somebody said something"), number)
+}
+
+// happened sends an event in the way of the era.
+func (ex *exchange) happened(event string) {
+	if ex.modern {
+		ex.notify(notification(eventMethod, []byte(event)))
+		return
+	}
+	ex.notify(notification("notifications/message", []byte(`{"level":"info","logger":"`+eventLogger+`","data":`+event+`}`)))
 }
 
 // newEventID never repeats while the server runs, nor, but for the clock, after it.

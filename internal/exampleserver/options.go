@@ -54,6 +54,8 @@ type Options struct {
 	// settings of tool-contract, for servers that get them wrong; "" is {"version":1}.
 	Extensions       bool
 	ContractSettings string
+	EventSettings    string // the same of world-events
+	EventsAtStart    int    // events that are sent before the first tools/list is answered
 
 	Drifted    []string // tools whose definition is changed from the start, as drift would change it
 	DriftAfter int      // change echo's definition, and say so, after this many calls; 0: never

@@ -34,6 +34,8 @@ func Run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer
 	fs.IntVar(&opts.Page, "page", 0, "tools on one page of tools/list; 0: all on one")
 	fs.BoolVar(&opts.Odd, "odd", false, "also list tools whose names or schemas have to be refused, or need an alias")
 	fs.BoolVar(&opts.Extensions, "extensions", false, "offer tool-contract and world-events, and list the tools that use them")
+	fs.StringVar(&opts.EventSettings, "event-settings", "", "raw `settings` of world-events")
+	fs.IntVar(&opts.EventsAtStart, "events-at-start", 0, "send so many events before tools/list is answered")
 	settings := fs.String("contract-settings", "", "`file` with the settings of tool-contract; one that is empty or missing: none are offered")
 	fs.IntVar(&opts.DriftAfter, "drift-after", 0, "change the tool echo after so many calls")
 	fs.Func("drifted", "`tool` whose definition is changed from the start; may be repeated", func(s string) error {

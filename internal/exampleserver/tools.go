@@ -160,6 +160,9 @@ func isOdd(name string) bool {
 
 // list is tools/list.
 func (s *server) list(ex *exchange) (answer, *rpcError) {
+	for range s.opts.EventsAtStart {
+		ex.happened(s.event(object{}, 0))
+	}
 	all := s.definitions()
 	page := s.opts.Page
 	if page == 0 {

@@ -30,6 +30,8 @@ const (
 	KindTaintDropped    Kind = "taint.dropped"       // what a session has read was forgotten, by whom
 	KindEvidenceDecided Kind = "evidence.decided"    // what the firewall held was released, rejected or purged
 	KindResultDelivered Kind = "result.delivered"    // a held result that was released was handed to its caller, once
+	KindWorldCommitted  Kind = "world.committed"     // events of a provider became facts: their ids, scopes, sequences and digests
+	KindWorldRefused    Kind = "world.refused"       // events of a provider did not, how many and why
 	KindProtocolRefused Kind = "endpoint.refused"    // an inbound request was refused before it was a call
 )
 

@@ -29,10 +29,13 @@ type Options struct {
 
 	// ToolContract offers the tool-contract extension to every server (R4.1).
 	ToolContract bool
-	// Tap takes notifications that have no meaning to a session, in wire order for one generation, those that arrive
-	// before its start has succeeded included. It must not block; params are valid until it returns. nil: they are dropped.
-	Tap func(gen provider.Generation, method string, params []byte)
+	// Events gives what takes the events of a new connection, those that arrive before its start has succeeded included
+	// (R5.1). nil: events are neither offered nor taken.
+	Events func(gen provider.Generation, p *provider.Profile) Events
 }
+
+// Events takes the events of one connection.
+type Events = session.Events
 
 // Upstreams connects providers and places cleared calls on their connections. It holds one link a generation.
 type Upstreams struct {
@@ -102,8 +105,8 @@ func (u *Upstreams) Connect(ctx context.Context, gen provider.Generation, p prov
 			}
 		},
 	}
-	if tap := u.o.Tap; tap != nil {
-		o.Tap = func(method string, params []byte) { tap(gen, method, params) }
+	if u.o.Events != nil {
+		o.Events, o.WorldEvents, o.LegacyEvents = u.o.Events(gen, &p), p.WorldEvents, p.LegacyEvents
 	}
 	s, err := session.Open(ctx, dial, o)
 	if err != nil {

@@ -58,6 +58,7 @@ type Negotiated struct {
 	Capabilities  []byte // the raw JSON object of the server's capabilities
 	ToolChanges   bool   // the server said that it announces changes of its tool list
 	ToolContract  bool   // tool-contract v1 holds (R4.1)
+	WorldEvents   bool   // the server's events are taken: world-events v1 holds (R5.1), or those of the handshake era (R5.4)
 }
 
 // Listing is one complete, stable tools/list: no change was announced while its pages were read (R2.2).

@@ -101,6 +101,11 @@ type Profile struct {
 	// and any kind that a later revision adds.
 	Content []string
 
+	// WorldEvents offers the world-events extension to the server (R5.1). LegacyEvents takes log messages of the logger
+	// aurora/event for events if the server is one of the handshake era (R5.4). Neither is possible over HTTP (R5.5).
+	WorldEvents  bool
+	LegacyEvents bool
+
 	// NullIsAbsent checks an optional argument that is null as if it had been left out. It is sent as it came.
 	NullIsAbsent bool
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ostiary/ostiary/call"
 	"github.com/ostiary/ostiary/internal/drift"
+	"github.com/ostiary/ostiary/internal/world"
 )
 
 // Reason is why a provider is DEGRADED, DISABLED or QUARANTINED (R6.5). Code is from a closed list; Text is for operators.
@@ -73,6 +74,7 @@ type Status struct {
 	Generation      string         `json:"generation,omitempty"`
 	Revision        string         `json:"protocol_revision,omitempty"` // negotiated, never a configured one (R1.3)
 	ToolContract    bool           `json:"tool_contract,omitempty"`     // tool-contract v1 was negotiated (R4.1)
+	WorldEvents     bool           `json:"world_events,omitempty"`      // its events are taken (R5.1, R5.4)
 	ServerName      string         `json:"server_name,omitempty"`       // the server's own words, for display only
 	ServerVersion   string         `json:"server_version,omitempty"`
 	Counts          *Counts        `json:"tools,omitempty"`
@@ -81,6 +83,8 @@ type Status struct {
 	RestartRequired bool           `json:"restart_required"`
 	Changes         []drift.Change `json:"changes,omitempty"`
 	Link            *LinkStats     `json:"connection,omitempty"`
+	// Events counts what came of its events; nil: there were none. It is not this package that knows.
+	Events *world.IntakeStats `json:"events,omitempty"`
 }
 
 // Status reads everything at one moment.
@@ -102,7 +106,7 @@ func (p *Provider) Status() Status {
 	if c := p.catalog; c != nil {
 		n := c.Negotiated
 		s.Generation, s.Revision, s.ServerName, s.ServerVersion = c.Generation.String(), n.Revision, n.ServerName, n.ServerVersion
-		s.ToolContract = n.ToolContract
+		s.ToolContract, s.WorldEvents = n.ToolContract, n.WorldEvents
 		counts := c.Counts
 		s.Counts, s.CatalogDigest, s.Warnings = &counts, c.Digest.String(), c.Warnings
 	}

@@ -78,7 +78,7 @@ func (s *Session) Call(ctx context.Context, c Call) call.Answer {
 	var p *pump
 	if c.Progress != nil || c.Log != nil {
 		p = newPump(r.ID, &c)
-		r.OnAnswer = p.close
+		r.OnAnswer = func([]byte) { p.close() }
 		s.calls.add(p)
 		go p.run() // ended, and waited for, below
 	}

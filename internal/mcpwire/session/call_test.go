@@ -310,25 +310,6 @@ func TestUnlistedToolIsNotCalled(t *testing.T) {
 	}
 }
 
-// Notifications that mean nothing here reach the tap, byte for byte and before the answer that follows them.
-func TestTap(t *testing.T) {
-	t.Parallel()
-	for _, traits := range eras {
-		var got []string
-		s, err := opened(t, traits, func(o *Options) {
-			o.Tap = func(method string, params []byte) { got = append(got, method+string(params)) }
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		allow(s, "vendor")
-		s.Call(t.Context(), Call{Tool: descriptor("vendor")})
-		if !slices.Equal(got, []string{`notifications/vendor{"n":12345678901234567890}`}) {
-			t.Errorf("got %v", got)
-		}
-	}
-}
-
 // F-13: killed from outside, with calls open.
 func TestF13_Killed(t *testing.T) {
 	t.Parallel()

@@ -30,8 +30,19 @@ func (s *Session) appendClientMeta(dst []byte) []byte {
 	dst = append(dst, `,"version":`...)
 	dst = content.AppendString(dst, s.opts.ClientVersion)
 	dst = append(dst, `},"`+keyCapabilities+`":{`...)
+	var extensions []string
 	if s.opts.ToolContract {
-		dst = append(dst, `"extensions":{"`+toolContract+`":{"version":1}}`...)
+		extensions = append(extensions, toolContract)
+	}
+	if s.offersEvents() {
+		extensions = append(extensions, worldEvents)
+	}
+	for i, name := range extensions {
+		dst = append(dst, [...]string{`"extensions":{"`, `,"`}[min(i, 1)]...)
+		dst = append(append(dst, name...), `":{"version":1}`...)
+	}
+	if extensions != nil {
+		dst = append(dst, '}')
 	}
 	return append(dst, '}')
 }

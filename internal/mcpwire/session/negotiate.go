@@ -97,7 +97,7 @@ func (s *Session) probe(ctx context.Context) verdict {
 func (s *Session) discover(ctx context.Context) verdict {
 	r := &transport.Request{
 		ID: s.newID(), Method: "server/discover", Header: s.header("server/discover", ""),
-		Params: s.params(nil),
+		Params: s.params(nil), OnAnswer: s.discovered,
 	}
 	resp, err := s.carrier.Do(ctx, r)
 	if s.http != nil {
@@ -268,7 +268,9 @@ func (s *Session) agree(revision string, modern bool, caps, info, instructions [
 	}
 	s.logging = content.IsObject(content.Member(caps, "logging"))
 	n.ToolContract = s.opts.ToolContract && holdsV1(caps, toolContract)
+	n.WorldEvents = s.eventsHold(modern, caps)
 	s.negotiated.Store(&n)
+	s.eventsAgreed(n.WorldEvents)
 }
 
 // toolContract names the extension; both sides' settings must be strictly {"version": 1} (R4.1).

@@ -39,18 +39,21 @@ func (s *Session) take(p *pump, method string, params []byte) {
 	case "notifications/progress":
 		s.progress(p, params)
 	case "notifications/message":
+		if s.legacyEvent(params) {
+			s.opts.Events.Event(content.Member(params, "data"))
+			return
+		}
 		s.logMessage(p, params)
-		s.tap(method, params)
+	case eventMethod:
+		switch {
+		case s.opts.Events == nil:
+		case s.opts.WorldEvents && s.http == nil:
+			s.opts.Events.Event(params)
+		default:
+			s.opts.Events.Unasked()
+		}
 	case "notifications/cancelled":
 		s.subscriptionCancelled(params)
-	default:
-		s.tap(method, params)
-	}
-}
-
-func (s *Session) tap(method string, params []byte) {
-	if s.opts.Tap != nil {
-		s.opts.Tap(method, params)
 	}
 }
 

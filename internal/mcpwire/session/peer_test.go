@@ -111,8 +111,24 @@ func (p *peer) caps() string {
 	return serverTools
 }
 
+const eventMessage = `{"jsonrpc":"2.0","method":"notifications/org.aurorabot/world-events/event","params":{"event_id":"e1","n":12345678901234567890}}`
+
+func loggedBy(logger string) string {
+	return `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","logger":"` + logger + `","data":{"event_id":"l1","n":12345678901234567890}}}`
+}
+
 func (p *peer) handle(f content.Frame) {
 	id := f.ID
+	if f.Method == "server/discover" || f.Method == "initialize" {
+		both := eventMessage + "\n" + loggedBy("aurora/event")
+		if p.is.Get("events") == "early" {
+			p.say(both)
+		}
+		if say := p.say; p.is.Get("events") == "at-once" { // in one write with the answer
+			p.say = func(line string) { say(line + "\n" + both) }
+			defer func() { p.say = say }()
+		}
+	}
 	switch f.Method {
 	case "server/discover":
 		p.asked++
@@ -339,6 +355,12 @@ func (p *peer) call(f content.Frame) {
 		p.say(`{"jsonrpc":"2.0","id":7,"method":"ping"}`)
 		p.say(`{"jsonrpc":"2.0","id":"r8","method":"sampling/createMessage","params":{"messages":[],"maxTokens":1}}`)
 		text("asked")
+	case "events":
+		p.say(eventMessage)
+		p.say(loggedBy("aurora/event"))
+		p.say(loggedBy("other"))
+		p.say(`{"jsonrpc":"2.0","method":"notifications/org.aurorabot/world-events/Event","params":{}}`)
+		text("done")
 	case "vendor":
 		p.say(`{"jsonrpc":"2.0","method":"notifications/vendor","params":{"n":12345678901234567890}}`)
 		text("done")

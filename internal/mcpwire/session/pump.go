@@ -224,6 +224,9 @@ type logLevel struct {
 // before it. A modern server reads the level in each request.
 func (s *Session) askForLogs(ctx context.Context, level string) {
 	want := levelOf(level) + 1
+	if s.opts.LegacyEvents { // one level holds for all that the server says, and events are said at this one
+		want = min(want, levelOf(eventLevel)+1)
+	}
 	if s.agreed().Modern || !s.logging {
 		return
 	}

@@ -29,19 +29,33 @@ type Options struct {
 	ClientVersion string // "0"
 	// ToolContract offers the tool-contract extension, version 1 (R4.1).
 	ToolContract bool
+	// WorldEvents offers the world-events extension, version 1, to a server of the modern era (R5.1). LegacyEvents takes log
+	// messages of the logger aurora/event from one of the handshake era for events (R5.4). Without Events they do nothing.
+	WorldEvents, LegacyEvents bool
+	// Events takes what the server says has happened; nil: it is dropped.
+	Events Events
 
 	Limits provider.Limits
 	Logger *slog.Logger // nil: none
 
 	// Enter is told each phase of the start as it begins; nil: nobody is.
 	Enter func(provider.Phase)
-	// Tap takes the notifications that have no meaning here, in wire order. It must not block, and params are valid until
-	// it returns. nil: they are dropped.
-	Tap func(method string, params []byte)
 	// Jitter spreads a wait; nil: a random half is taken off.
 	Jitter func(time.Duration) time.Duration
 	// Now is the clock of rates; nil: time.Now.
 	Now func() time.Time
+}
+
+// Events takes the events of one connection, those that nobody has agreed on with them: in wire order, from the first
+// message on. Its methods must not block.
+type Events interface {
+	// Event takes one payload as the server wrote it; it is valid until Event returns.
+	Event(payload []byte)
+	// Unasked is told of an event that came in a way that does not hold here whatever was agreed on.
+	Unasked()
+	// Agreed says whether events hold on this connection. It is called before the first event that they hold for, and may
+	// be called again with the same word.
+	Agreed(holds bool)
 }
 
 func (o *Options) setDefaults() {
@@ -152,7 +166,6 @@ func Open(ctx context.Context, dial Dial, o Options) (*Session, error) {
 	o.setDefaults()
 	s := &Session{opts: o, log: o.Logger, changed: make(chan struct{}, 1), dialed: make(chan struct{}), done: make(chan struct{})}
 	s.life, s.end = context.WithCancel(context.Background()) // a session outlives the start that opened it
-	s.meta = s.appendClientMeta(nil)
 	o.Enter(provider.PhaseConnect)
 	carrier, err := dial(ctx, Sink{Notification: s.notification, Request: s.reverseRequest})
 	if err != nil {
@@ -162,6 +175,7 @@ func Open(ctx context.Context, dial Dial, o Options) (*Session, error) {
 	}
 	s.carrier = carrier
 	s.http, _ = carrier.(httpCarrier)
+	s.meta = s.appendClientMeta(nil)
 	close(s.dialed)
 	err = s.start(ctx)
 	if err != nil {

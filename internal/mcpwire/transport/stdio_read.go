@@ -135,7 +135,7 @@ func (c *StdioCarrier) respond(r *reader, f content.Frame, line []byte) {
 		}
 		r.strays.repay(1)
 		if x.onAnswer != nil {
-			x.onAnswer()
+			x.onAnswer(f.Result)
 		}
 		x.deliver(resp)
 	case late:

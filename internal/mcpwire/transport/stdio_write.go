@@ -20,7 +20,7 @@ type exchange struct {
 	state    atomic.Int32
 	answer   chan answer // capacity 1; one send at most
 	answered atomic.Bool
-	onAnswer func()
+	onAnswer func(result []byte)
 	reply    bool // to a request of the server; nobody waits for it
 }
 

@@ -25,8 +25,9 @@ type Request struct {
 	OnNotification func(method string, params []byte)
 
 	// OnAnswer is called once the answer has been taken off a shared stream (stdio), before anything that came after it;
-	// it must not block. On HTTP the stream of the request ends with the answer, and it is not called. nil: nobody is told.
-	OnAnswer func()
+	// it must not block, and result, nil if the answer is an error, is valid until it returns. On HTTP the stream of the
+	// request ends with the answer, and it is not called. nil: nobody is told.
+	OnAnswer func(result []byte)
 }
 
 // Response is a well-formed answer: exactly one of Result and Error is set. The slices are the peer's own bytes.

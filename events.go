@@ -1,0 +1,184 @@
+package ostiary
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/ostiary/ostiary/call"
+	"github.com/ostiary/ostiary/internal/config"
+	"github.com/ostiary/ostiary/internal/evidence"
+	"github.com/ostiary/ostiary/internal/firewall"
+	"github.com/ostiary/ostiary/internal/ledger"
+	"github.com/ostiary/ostiary/internal/mcpwire"
+	"github.com/ostiary/ostiary/internal/mcpwire/content"
+	"github.com/ostiary/ostiary/internal/provider"
+	"github.com/ostiary/ostiary/internal/review"
+	"github.com/ostiary/ostiary/internal/store"
+	"github.com/ostiary/ostiary/internal/world"
+)
+
+const (
+	// eventsDrain bounds how long a stop waits for events that were taken to be committed.
+	eventsDrain = 5 * time.Second
+	// eventScreenTime bounds the screening of one event. One that takes longer is withheld (F-57).
+	eventScreenTime = 2 * time.Second
+	// maxEventExcerpt bounds what is kept in clear of an event that was withheld.
+	maxEventExcerpt = 2000
+)
+
+// withheldSummary stands for the texts of an event that are not let in. That something has happened is no less true.
+const withheldSummary = "the text was withheld by the firewall"
+
+// withheldKind stands for its kind, which is the provider's own word too.
+const withheldKind = "event.withheld"
+
+// newIntake makes what takes the events of all providers.
+func (h *Host) newIntake() *world.Intake {
+	return world.NewIntake(world.IntakeOptions{
+		Prepare: h.prepareEvent, Commit: h.commitEvents, Admitted: h.admitted.book.CheckProvider, Record: h.eventsTurned,
+		Logger: h.log.With("component", "world"),
+	})
+}
+
+// eventsOf takes the events of a new connection.
+func (h *Host) eventsOf(gen provider.Generation, p *provider.Profile) mcpwire.Events {
+	c, _ := h.o.Config.Provider(p.Package)
+	return h.events.Stream(p.Package, gen.String(), c.EventScopes)
+}
+
+// prepareEvent judges what an event says, for models will read it (R8.1), and makes a fact of it. What is not let in is left
+// out; the fact is committed all the same, because its scope has moved on.
+func (h *Host) prepareEvent(ctx context.Context, pkg string, e world.Event) world.Arrival {
+	const id, source, kind, summary, data = "id", "source", "kind", "summary", "data"
+	said := content.NewObject(nil).String(id, e.ID).String(source, e.Source).String(kind, e.Kind).String(summary, e.Summary)
+	if e.Data != nil {
+		said.Raw(data, e.Data)
+	}
+	v := h.screenEvent(ctx, pkg, content.NewObject(nil).Raw("content", []byte("[]")).Raw("structuredContent", said.End()).End())
+	f := world.Fact{ID: "event:" + pkg + ":" + e.ID, Scopes: []call.Scope{e.Scope}, Provider: pkg, Source: e.Source, Kind: e.Kind,
+		Occurred: e.Occurred, Summary: e.Summary, Data: e.Data}
+	sum := sha256.Sum256([]byte(f.ID))
+	name := hex.EncodeToString(sum[:])
+	if v.Withheld() {
+		f.ID, f.Source, f.Kind, f.Summary, f.Data = "event:"+pkg+":sha256:"+name, "", withheldKind, withheldSummary, nil
+		return world.Arrival{Fact: f, Withheld: true, Evidence: h.holdEvent(pkg, name, &e, &v)}
+	}
+	released := content.Member(v.Released, "structuredContent")
+	text := func(name string) string { s, _ := content.String(content.Member(released, name)); return s }
+	f.Source, f.Summary, f.Data = text(source), text(summary), content.Member(released, data)
+	if text(id) != e.ID { // something was redacted in it: a name that two events could have is none
+		f.ID = "event:" + pkg + ":sha256:" + name
+	}
+	if text(kind) != e.Kind {
+		f.Kind = withheldKind
+	}
+	return world.Arrival{Fact: f}
+}
+
+// screenEvent runs the firewall. Its panic, like that of an inspector, withholds (F-57).
+func (h *Host) screenEvent(ctx context.Context, pkg string, said []byte) (v firewall.Verdict) {
+	defer func() {
+		if p := recover(); p != nil {
+			h.log.Error("panic in the firewall", "provider", pkg, "panic", fmt.Sprintf("%T", p), "stack", string(debug.Stack()))
+			v = firewall.Verdict{Reasons: []firewall.Code{firewall.CodeDetectorFailed}}
+		}
+	}()
+	ctx, cancel := context.WithTimeout(ctx, eventScreenTime)
+	defer cancel()
+	c, _ := h.o.Config.Provider(pkg)
+	return h.firewall.ScreenResult(ctx, said, c.Firewall.Rules, nil)
+}
+
+// holdEvent seals an event that was withheld, for somebody to look at.
+func (h *Host) holdEvent(pkg, name string, e *world.Event, v *firewall.Verdict) *evidence.Sealed {
+	original := content.NewObject(nil).String("event_id", e.ID).String("source", e.Source).String("scope", string(e.Scope)).String("kind", e.Kind).
+		String("occurred_at", e.Occurred.Format(time.RFC3339Nano)).String("summary", e.Summary)
+	if e.Data != nil {
+		original.Raw("data", e.Data)
+	}
+	item := evidence.Item{ID: evidence.ID("ev-event-" + name[:32]), Provider: pkg, Direction: evidence.Event, Verdict: v.Kind.String(),
+		Excerpt: review.Clip(string(v.Redacted), maxEventExcerpt), Created: h.o.Now()}
+	for _, r := range v.Reasons {
+		item.Reasons = append(item.Reasons, string(r))
+	}
+	limits := evidence.Limits{MaxPayload: h.o.Config.Evidence.MaxPayload, MaxTotal: h.o.Config.Evidence.MaxBytes, Retention: h.o.Config.Evidence.Retention}
+	held, err := evidence.Hold(h.vault, item, original.End(), limits)
+	if err != nil {
+		h.log.Error("hold an event as evidence", "provider", pkg, "err", err)
+	}
+	if held.Item.ID == "" {
+		return nil
+	}
+	return &held
+}
+
+// commitEvents puts facts into the journal, with a record of which and where (R5.3).
+func (h *Host) commitEvents(ctx context.Context, pkg, generation string, batch []world.Arrival) ([]bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, writeTime)
+	defer cancel()
+	known := make([]bool, len(batch))
+	err := h.store.Update(ctx, func(tx store.Tx) error {
+		now := h.o.Now()
+		facts := []map[string]any{}
+		for i := range batch {
+			f := batch[i].Fact
+			f.Time = now
+			at, there, err := tx.PutFact(f)
+			if err != nil {
+				return err
+			}
+			if known[i] = there; there {
+				continue
+			}
+			fact := map[string]any{"id": f.ID, "at": at, "digest": factDigest(&f)}
+			if held, ok := batch[i].Evidence.(*evidence.Sealed); ok && held != nil {
+				item, err := evidence.Keep(tx, *held)
+				if err != nil && !errors.Is(err, store.ErrConflict) {
+					return err
+				}
+				fact["evidence"] = item.ID
+			}
+			facts = append(facts, fact)
+		}
+		if len(facts) == 0 { // all of them were there: nothing has happened
+			return nil
+		}
+		return h.append(tx, ledger.KindWorldCommitted, "", map[string]any{"provider": pkg, "generation": generation, "facts": facts})
+	})
+	return known, err
+}
+
+// factDigest stands in the ledger for what a fact says.
+func factDigest(f *world.Fact) string {
+	said := content.NewObject(nil).String("source", f.Source).String("kind", f.Kind).String("occurred", f.Occurred.UTC().Format(time.RFC3339Nano)).String("summary", f.Summary)
+	if f.Data != nil {
+		data := jsontext.Value(f.Data).Clone()
+		if err := data.Canonicalize(jsontext.CanonicalizeRawInts(false)); err == nil {
+			said.Raw("data", data)
+		}
+	}
+	return call.Digest(sha256.Sum256(said.End())).String()
+}
+
+// eventsTurned records what did not become facts.
+func (h *Host) eventsTurned(t world.Turned) {
+	h.log.Warn("events of a provider are not taken", "provider", t.Provider, "generation", t.Generation, "refused", t.Counts, "total", t.Total)
+	h.note(ledger.KindWorldRefused, "", map[string]any{"provider": t.Provider, "generation": t.Generation, "refused": t.Counts, "total": t.Total})
+}
+
+// eventStats are the counters of a provider's events; nil if it has none and nobody expects any.
+func (h *Host) eventStats(pkg string) *world.IntakeStats {
+	st, ok := h.events.Stats(pkg)
+	c, _ := h.o.Config.Provider(pkg)
+	if !ok || st.Received == 0 && (c.Events == "" || c.Events == config.EventsOff) {
+		return nil
+	}
+	return &st
+}

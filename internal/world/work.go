@@ -1,0 +1,161 @@
+package world
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// work commits what is queued, and records what was turned away.
+func (s *Stream) work() {
+	defer close(s.ended)
+	due := time.NewTimer(time.Hour) // the next record
+	defer due.Stop()
+	var recorded time.Time // when the last one was made
+	for over := false; ; {
+		for s.commitSome() {
+		}
+		switch wait := s.in.o.RecordEvery - time.Since(recorded); {
+		case !s.anyTurned():
+		case over || recorded.IsZero() || wait <= 0:
+			s.record()
+			recorded = time.Now()
+		default:
+			due.Reset(wait)
+		}
+		if over {
+			return
+		}
+		select {
+		case <-s.wake:
+		case <-due.C:
+		case <-s.quit:
+			over = true
+		}
+	}
+}
+
+func (s *Stream) anyTurned() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.turned) > 0
+}
+
+// record says what was turned away since the record before.
+func (s *Stream) record() {
+	s.mu.Lock()
+	t := Turned{Provider: s.src.pkg, Generation: s.generation, Counts: s.turned}
+	s.turned = nil
+	s.mu.Unlock()
+	s.count(func(st *IntakeStats) {
+		for _, n := range st.Refused {
+			t.Total += n
+		}
+	})
+	s.in.o.Record(t)
+}
+
+// take takes what the next commit is made of.
+func (s *Stream) take() (batch [][]byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.reachedLocked() != "open" {
+		return nil
+	}
+	n := min(len(s.queue), s.in.o.Batch)
+	batch = s.queue[:n:n]
+	if s.queue = s.queue[n:]; len(s.queue) == 0 {
+		s.queue = nil // so that the array goes
+	}
+	for _, b := range batch {
+		s.bytes -= len(b)
+	}
+	s.working = n
+	return batch
+}
+
+// commitSome commits one batch; it says whether there was one.
+func (s *Stream) commitSome() bool {
+	payloads := s.take()
+	if len(payloads) == 0 {
+		return false
+	}
+	arrivals := s.prepare(payloads)
+	var known []bool
+	for len(arrivals) > 0 {
+		var err error
+		if known, err = s.in.o.Commit(context.Background(), s.src.pkg, s.generation, arrivals); err == nil { // it has a bound of its own
+			break
+		}
+		s.in.o.Logger.Warn("commit events", "provider", s.src.pkg, "events", len(arrivals), "err", err)
+		if s.givesUp() {
+			s.turn(Stopping, len(arrivals))
+			arrivals = nil
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.count(func(st *IntakeStats) {
+		for i := range arrivals {
+			switch {
+			case known[i]:
+				st.Repeated++
+				continue
+			case arrivals[i].Withheld:
+				st.Withheld++
+			}
+			st.Committed++
+		}
+	})
+	s.working = 0
+	s.idle.Broadcast()
+	return true
+}
+
+// givesUp waits before another attempt; it says that there is none, because nobody waits for it any more.
+func (s *Stream) givesUp() bool {
+	pause := time.NewTimer(s.in.o.RetryAfter)
+	defer pause.Stop()
+	for {
+		s.mu.Lock()
+		abandoned := s.abandoned
+		s.mu.Unlock()
+		if abandoned {
+			return true
+		}
+		select {
+		case <-pause.C:
+			return false
+		case <-s.wake: // perhaps it is given up
+		}
+	}
+}
+
+// turn refuses events that the worker has taken.
+func (s *Stream) turn(why Refusal, n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.working -= n
+	s.turnLocked(why, int64(n))
+}
+
+// prepare makes facts of those payloads that are events.
+func (s *Stream) prepare(payloads [][]byte) []Arrival {
+	arrivals := make([]Arrival, 0, len(payloads))
+	if s.in.o.Admitted(s.src.pkg) != nil {
+		s.turn(NotAdmitted, len(payloads))
+		return arrivals
+	}
+	for _, p := range payloads {
+		e, err := ReadEvent(p)
+		if err == nil {
+			err = maySpeak(s.src.pkg, s.src.scopes, e.Scope)
+		}
+		if no, ok := errors.AsType[*EventError](err); ok {
+			s.turn(no.Refusal, 1)
+			continue
+		}
+		arrivals = append(arrivals, s.in.o.Prepare(context.Background(), s.src.pkg, e))
+	}
+	return arrivals
+}
