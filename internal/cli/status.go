@@ -19,7 +19,7 @@ func newStatusCommand(a *app) *cobra.Command {
 		Use:   "status [--json]",
 		Short: "Show the state of the gateway and its providers",
 		Long: `Shows each provider with its state, the reason where there is one, the revision of MCP that was negotiated, and its
-tools; then the exports. Without a running gateway on the data directory the providers are started for as long as the
+tools; then what came of their events, and the exports. Without a running gateway on the data directory the providers are started for as long as the
 command takes.`,
 		Example: "  ostiary status --json",
 		Args:    takes(),
