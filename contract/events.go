@@ -11,6 +11,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/ostiary/ostiary/call"
+	"github.com/ostiary/ostiary/internal/world"
 )
 
 // EventMethod is the notification that carries one event.
@@ -21,20 +24,22 @@ const legacyLogger = "aurora/event"
 
 // Event is something that has happened in the world of a server.
 type Event struct {
-	// ID never changes and never repeats: a host commits each id of a server once, however often it arrives.
+	// ID never changes and never repeats: a host commits each id of a server once, however often it arrives. 1 to 256 visible
+	// ASCII characters.
 	ID string
-	// Source is where the event comes from, in the server's own words: a room, a feed, a device.
+	// Source is where the event comes from, in the server's own words: a room, a feed, a device. One line of at most 256 bytes.
 	Source string
 	// Scope is the part of the world that has moved on. A tool that observes it is refused to callers who do not know of
 	// the event.
 	Scope string
-	// Kind says what has happened, such as message.received. The kinds of a host's own facts are not for servers.
+	// Kind says what has happened, such as message.received: dotted segments of lower-case letters, digits, '_' and '-'. What
+	// begins with engine, tool, output, cadence, ops or mcp is a host's own.
 	Kind string
-	// OccurredAt is when.
+	// OccurredAt is when. The zero time is none.
 	OccurredAt time.Time
-	// Summary is one line for a model.
+	// Summary is one line for a model, of at most 2000 characters.
 	Summary string
-	// Data is what marshals to a JSON object; nil: there is none.
+	// Data is what marshals to a JSON object of at most 32 KiB; nil: there is none.
 	Data any
 }
 
@@ -98,26 +103,43 @@ func emit(ctx context.Context, ev Event, conns []*conn) (a Attempt, err error) {
 	return a, errors.Join(faults...)
 }
 
-// payload is the event as it travels.
+// Check says which rule of world-events an event breaks; nil if a host could take it.
+func (ev Event) Check() error {
+	_, err := ev.payload()
+	return err
+}
+
+// payload is the event as it travels, once it has passed the rules of a host.
 func (ev Event) payload() ([]byte, error) {
-	if err := ev.Check(); err != nil {
-		return nil, err
+	fail := func(err error) error { return fmt.Errorf("event %q: %w", ev.ID, err) }
+	e := world.Event{ID: ev.ID, Source: ev.Source, Scope: call.Scope(ev.Scope), Kind: ev.Kind, Occurred: ev.OccurredAt, Summary: ev.Summary}
+	if ev.Data != nil {
+		raw, err := json.Marshal(ev.Data, json.Deterministic(true))
+		if err != nil {
+			return nil, fail(fmt.Errorf("data: %w", err))
+		}
+		e.Data = raw
 	}
-	wire := struct {
+	if err := e.Check(); err != nil {
+		if said, ok := errors.AsType[*world.EventError](err); ok {
+			err = errors.New(said.Text)
+		}
+		return nil, fail(err)
+	}
+	payload, err := json.Marshal(struct {
 		ID         string         `json:"event_id"`
 		Source     string         `json:"source"`
-		Scope      string         `json:"scope"`
+		Scope      call.Scope     `json:"scope"`
 		Kind       string         `json:"kind"`
 		OccurredAt string         `json:"occurred_at"`
 		Summary    string         `json:"summary"`
 		Data       jsontext.Value `json:"data,omitempty"`
-	}{ev.ID, ev.Source, ev.Scope, ev.Kind, ev.OccurredAt.Format(time.RFC3339Nano), ev.Summary, nil}
-	if ev.Data != nil {
-		raw, err := json.Marshal(ev.Data, json.Deterministic(true))
-		if err != nil {
-			return nil, fmt.Errorf("event %s: data: %w", ev.ID, err)
-		}
-		wire.Data = raw
+	}{e.ID, e.Source, e.Scope, e.Kind, e.Occurred.Format(time.RFC3339Nano), e.Summary, e.Data})
+	if err != nil {
+		return nil, fail(err)
 	}
-	return json.Marshal(wire)
+	if len(payload) > world.MaxEvent {
+		return nil, fail(fmt.Errorf("%d bytes: at most %d are possible", len(payload), world.MaxEvent))
+	}
+	return payload, nil
 }

@@ -122,7 +122,7 @@ func ExampleExtensions_Emit() {
 	fmt.Printf("%+v %v\n", attempt, err)
 	// Output:
 	// {Attempted:1 Passed:1} <nil>
-	// {Attempted:0 Passed:0} event msg-1001: scope "chat:group:forty two": ' ' cannot stand in a segment
+	// {Attempted:0 Passed:0} event "msg-1001": scope "chat:group:forty two": ' ' cannot stand in a segment
 }
 
 // exampleClient connects a client that offers the extensions named, as a host would.

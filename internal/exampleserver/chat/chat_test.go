@@ -107,8 +107,10 @@ func TestR4_8_Chat(t *testing.T) {
 				{"read_messages", group, `false {"messages":[]} null`},
 				{"send_message", map[string]any{"group_id": "42", "text": "hello"}, `false {"n":1} null`},
 				{"send_message", map[string]any{"group_id": "42", "text": ""}, `true null null`},
-				{"simulate_message", map[string]any{"group_id": "42", "author": "ann", "text": "hi"}, `false {"attempted":1} null`},
-				{"read_messages", map[string]any{"group_id": "42", "after": 1}, `false {"messages":[{"author":"ann","n":2,"text":"hi"}]} null`},
+				{"simulate_message", map[string]any{"group_id": "42", "author": "ann", "text": "hi\nyou"}, `false {"attempted":1} null`},
+				{"simulate_message", map[string]any{"group_id": "4 2", "author": "ann", "text": "hi"}, `true null null`},
+				{"read_messages", map[string]any{"group_id": "4 2"}, `false {"messages":[]} null`},
+				{"read_messages", map[string]any{"group_id": "42", "after": 1}, `false {"messages":[{"author":"ann","n":2,"text":"hi\nyou"}]} null`},
 				{"read_messages", map[string]any{"group_id": "43"}, `false {"messages":[]} null`},
 				{"read_messages", map[string]any{"group_id": "42", "after": 9}, `false {"messages":[]} null`},
 			} {
@@ -130,7 +132,7 @@ func TestR4_8_Chat(t *testing.T) {
 			} else if r.Method != contract.EventMethod {
 				t.Errorf("%s", r.Method)
 			}
-			if !bytes.Contains(params, []byte(`"scope":"chat:group:42","kind":"message.received"`)) || !bytes.Contains(params, []byte(`"summary":"ann: hi"`)) {
+			if !bytes.Contains(params, []byte(`"scope":"chat:group:42","kind":"message.received"`)) || !bytes.Contains(params, []byte(`"summary":"ann: hi you"`)) {
 				t.Errorf("%s", params)
 			}
 		})

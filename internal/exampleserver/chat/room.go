@@ -28,8 +28,9 @@ type rooms struct {
 	run string // makes the ids of one run unlike those of another
 	now func() time.Time
 
-	mu     sync.Mutex // guards groups
+	mu     sync.Mutex // guards what follows
 	groups map[string][]Message
+	said   int // in all groups
 }
 
 func newRooms(now func() time.Time) *rooms {
@@ -45,7 +46,8 @@ func (r *rooms) say(group, author, text string) (Message, error) {
 		return Message{}, fmt.Errorf("group %s is full", group)
 	}
 	m := Message{N: len(before) + 1, Author: author, Text: text, at: r.now()}
-	m.id = fmt.Sprintf("%s-%s-%d", r.run, group, m.N)
+	r.said++
+	m.id = fmt.Sprintf("%s-%d", r.run, r.said)
 	r.groups[group] = append(before, m)
 	return m, nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -105,14 +106,23 @@ type simulateOutput struct {
 }
 
 func (s *server) simulate(ctx context.Context, _ *mcp.CallToolRequest, in simulateInput) (*mcp.CallToolResult, simulateOutput, error) {
+	if err := in.event(Message{id: "draft", at: s.o.Now()}).Check(); err != nil { // before anybody has read the message
+		return nil, simulateOutput{}, fmt.Errorf("%w (%w)", err, contract.ErrNoEffect)
+	}
+	contract.Begun(ctx)
 	m, err := s.rooms.say(in.GroupID, in.Author, in.Text)
 	if err != nil {
-		return nil, simulateOutput{}, err
+		return nil, simulateOutput{}, fmt.Errorf("%w (%w)", err, contract.ErrNoEffect)
 	}
-	a, err := s.ext.Emit(ctx, contract.Event{
-		ID: m.id, Source: "group " + in.GroupID, Scope: "chat:group:" + in.GroupID, Kind: "message.received",
-		OccurredAt: m.at, Summary: fmt.Sprintf("%s: %s", in.Author, in.Text),
-		Data: map[string]any{"group_id": in.GroupID, "n": m.N, "author": in.Author},
-	})
+	a, err := s.ext.Emit(ctx, in.event(m))
 	return nil, simulateOutput{a.Attempted}, err
+}
+
+// event tells of a message, in one line.
+func (in simulateInput) event(m Message) contract.Event {
+	return contract.Event{
+		ID: m.id, Source: "group " + in.GroupID, Scope: "chat:group:" + in.GroupID, Kind: "message.received",
+		OccurredAt: m.at, Summary: strings.Join(strings.Fields(in.Author+": "+in.Text), " "),
+		Data: map[string]any{"group_id": in.GroupID, "n": m.N, "author": in.Author},
+	}
 }
