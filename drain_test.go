@@ -67,7 +67,7 @@ naming = "flat"
 }
 
 // waitIntents waits until so many calls are on record as let through.
-func waitIntents(t *testing.T, h *ostiary.Host, dir string, n int) {
+func waitIntents(t testing.TB, h *ostiary.Host, dir string, n int) {
 	t.Helper()
 	l, err := ostiary.OpenLedger(t.Context(), dir)
 	if err != nil {
