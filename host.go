@@ -288,8 +288,8 @@ func (h *Host) listen(ctx context.Context, guard *identity.Guard) error {
 			mount[e.Path] = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.endpoint.Load().Handler(e.Name).ServeHTTP(w, r) })
 		}
 	}
-	s, err := httpd.New(httpd.Options{Listen: c.Server.Listen, Mount: mount, Ready: h.Ready, Fit: h.fit, Guard: guard, Perimeter: perimeter,
-		Logger: h.log, Now: h.o.Now})
+	// Its deadlines are those of connections, which run by the kernel's clock and not by ours.
+	s, err := httpd.New(httpd.Options{Listen: c.Server.Listen, Mount: mount, Ready: h.Ready, Fit: h.fit, Guard: guard, Perimeter: perimeter, Logger: h.log})
 	if err != nil {
 		return err
 	}

@@ -121,7 +121,11 @@ func (g *gateway) remembered() string {
 	isolated, err2 := g.Quarantined(g.t.Context())
 	asked, err3 := g.Approvals(g.t.Context(), true)
 	held, err4 := g.Evidence(g.t.Context(), ostiary.EvidenceFilter{})
-	out, err5 := json.MarshalIndent([]any{admitted, isolated, asked, held}, "", " ")
+	var decided []any // the rest depends on what is offered now
+	for _, a := range admitted {
+		decided = append(decided, []any{a.Provider, a.Tool, a.Decider, a.Decided})
+	}
+	out, err5 := json.MarshalIndent([]any{decided, isolated, asked, held}, "", " ")
 	for _, err := range []error{err1, err2, err3, err4, err5} {
 		if err != nil {
 			g.t.Fatal(err)
