@@ -30,6 +30,8 @@ var scenarios = map[string]func() *hostile{
 			speak: func(_ asked, write func(string)) { write("\x1b[2Jnot a message") },
 		}
 	},
+	"asks":        func() *hostile { return askingServer(false) },
+	"asks_legacy": func() *hostile { return askingServer(true) },
 }
 
 func base64Of(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }

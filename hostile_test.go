@@ -21,7 +21,7 @@ import (
 	"github.com/ostiary/ostiary/internal/mcpwire/content"
 )
 
-// hostile is a scripted MCP server of 2026-07-28. What it says is up to the test: whatever the protocol makes of it, it is
+// hostile is a scripted MCP server, of 2026-07-28 unless it is a legacy child. What it says is up to the test: whatever the protocol makes of it, it is
 // sent as it is. It answers behind HTTP in this process, or on standard output as a child that is named after its scenario.
 type hostile struct {
 	pkg      string   // of the provider; "bad" if empty
@@ -31,6 +31,7 @@ type hostile struct {
 	allowed  []string // tools; all that it lists first if nil
 	exported []string // all that are allowed if nil
 
+	legacy       bool   // 2025-11-25
 	name         string // that it gives itself
 	instructions string
 	page         int // tools on a page; 0: all
@@ -99,15 +100,17 @@ func (h *hostile) answer(raw []byte, header http.Header, write func(string)) []b
 		return nil
 	}
 	members := ""
-	switch a.method {
-	case "server/discover":
+	switch {
+	case a.method == "initialize" && h.legacy:
+		members = fmt.Sprintf(`"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":%s,"version":"1"},"instructions":%s`, jsonText(h.name), jsonText(h.instructions))
+	case a.method == "server/discover" && !h.legacy:
 		members = `"supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"ttlMs":0,"cacheScope":"private","instructions":` + jsonText(h.instructions)
 		if h.discover != nil {
 			members += "," + h.discover(a)
 		}
-	case "tools/list":
+	case a.method == "tools/list":
 		members = h.list(a)
-	case "tools/call":
+	case a.method == "tools/call":
 		if h.speak != nil && write != nil {
 			h.speak(a, write)
 		}
@@ -121,11 +124,11 @@ func (h *hostile) answer(raw []byte, header http.Header, write func(string)) []b
 	if e, ok := strings.CutPrefix(members, "!"); ok {
 		return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":%s}`, f.ID, e)
 	}
-	if !strings.Contains(members, `"resultType"`) {
-		members = `"resultType":"complete",` + members
-	}
-	if !strings.Contains(members, `"_meta"`) {
+	if !h.legacy && !strings.HasPrefix(members, `"_meta"`) {
 		members += fmt.Sprintf(`,"_meta":{"io.modelcontextprotocol/serverInfo":{"name":%s,"version":"1"}}`, jsonText(h.name))
+	}
+	if !h.legacy && !strings.Contains(members, `"resultType"`) {
+		members = `"resultType":"complete",` + members
 	}
 	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":{%s}}`, f.ID, members)
 }

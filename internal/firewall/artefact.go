@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/base64"
-	"encoding/binary"
 	"encoding/hex"
 	"strings"
 )
@@ -62,9 +61,16 @@ func (s *scan) artefact(b *block, kind string) {
 		s.embedded(b.data, raw, "content of the artefact")
 		return
 	}
-	for _, e := range metadata(is, raw) {
-		s.embedded(b.data, e, "metadata of the image")
-		s.add(located{code: CodeEmbeddedText, text: b.data, fixed: true, excerpt: "metadata text"})
+	s.spend(len(raw) / 8)
+	opened, over := compressedTexts(is, raw, s.limits.Text)
+	if over {
+		s.add(located{code: CodeTextTooLong, text: b.data, fixed: true})
+	}
+	for _, e := range append(opened, textRuns(raw)) {
+		if threeWords.Match(e) {
+			s.add(located{code: CodeEmbeddedText, text: b.data, fixed: true, excerpt: "text in the artefact"})
+		}
+		s.embedded(b.data, e, "text in the artefact")
 	}
 }
 
@@ -197,65 +203,4 @@ func agrees(said, is, kind string) bool {
 		return said == "application/x-gzip" || said == "application/x-tar" || said == "application/x-compressed-tar"
 	}
 	return false
-}
-
-// metadata is the text that an image carries beside its picture: chunks of PNG, comments and application segments of JPEG,
-// comments of GIF. Compressed chunks are not opened.
-func metadata(is string, b []byte) (texts [][]byte) {
-	switch is {
-	case "image/png":
-		for i := 8; i+12 <= len(b) && len(texts) < 64; {
-			n := int(binary.BigEndian.Uint32(b[i:]))
-			if n < 0 || n > len(b)-i-12 {
-				break
-			}
-			if k := string(b[i+4 : i+8]); (k == "tEXt" || k == "iTXt") && n > 0 {
-				texts = append(texts, printable(b[i+8:i+8+n]))
-			}
-			i += 12 + n
-		}
-	case "image/jpeg":
-		for i := 2; i+4 <= len(b) && b[i] == 0xff && b[i+1] != 0xda && len(texts) < 64; {
-			n := int(binary.BigEndian.Uint16(b[i+2:]))
-			if n < 2 || i+2+n > len(b) {
-				break
-			}
-			if m := b[i+1]; m == 0xfe || m == 0xe1 {
-				if p := printable(b[i+4 : i+2+n]); len(p) > 16 {
-					texts = append(texts, p)
-				}
-			}
-			i += 2 + n
-		}
-	case "image/gif":
-		for i := 13; len(texts) < 64; {
-			j := bytes.Index(b[min(i, len(b)):], []byte{0x21, 0xfe})
-			if j < 0 {
-				break
-			}
-			i += j + 2
-			var p []byte
-			for i < len(b) && b[i] != 0 && i+1+int(b[i]) <= len(b) {
-				p = append(p, b[i+1:i+1+int(b[i])]...)
-				i += 1 + int(b[i])
-			}
-			if textual(p) {
-				texts = append(texts, p)
-			}
-		}
-	}
-	return texts
-}
-
-// printable is b with every run of other bytes made a line end.
-func printable(b []byte) []byte {
-	out := make([]byte, 0, len(b))
-	for _, c := range b {
-		if c >= 0x20 && c != 0x7f {
-			out = append(out, c)
-		} else if len(out) > 0 && out[len(out)-1] != '\n' {
-			out = append(out, '\n')
-		}
-	}
-	return bytes.ToValidUTF8(out, nil)
 }

@@ -42,7 +42,7 @@ var codes = []CodeInfo{
 	{CodeMIMEMismatch, ClassContentKind, SensitivityNone, Quarantine, Quarantine, "The bytes of an artefact are not of the type that its mimeType says."},
 	{CodeExecutable, ClassContentKind, SensitivityNone, Quarantine, Quarantine, "The bytes of an artefact are a program."},
 	{CodeBadBase64, ClassContentKind, SensitivityNone, Quarantine, Quarantine, "The data of an artefact is not base64."},
-	{CodeEmbeddedText, ClassContentKind, SensitivityNone, Accept, Accept, "An image carries text in its metadata; the text is inspected too."},
+	{CodeEmbeddedText, ClassContentKind, SensitivityNone, Accept, Accept, "A picture, a sound or another artefact carries words in its bytes, as in metadata; they are inspected too."},
 	{CodeMismatch, ClassMismatch, SensitivityNone, Ask, Ask, "The text and structuredContent of a result say different things (A-25)."},
 
 	{CodeHiddenTags, ClassHiddenText, SensitivityNone, Redact, Ask, "Unicode tag characters: text for machines only. The excerpt has it decoded."},

@@ -72,7 +72,8 @@ func FuzzDecode(f *testing.F) {
 				t.Fatalf("%q: base64 gives %q, %v", b, got, ok)
 			}
 		}
-		metadata(magic(b), b)
+		textRuns(b)
+		compressedTexts(magic(b), b, 1<<16)
 		iban(b)
 		shapeOf(b)
 	})

@@ -157,6 +157,8 @@ func markupInstructions() []instructionRule {
 		rule(CodeRoleMarker, inResults, `"(tool_calls?|function_call|tool_use)"\s*:\s*[\[{]\s*\{?\s*"(name|tool|function|id|type|arguments)"`, `"tool_call|"function_call"|"tool_use"`),
 		rule(CodeAddressed, everywhere, `<\s*(important|critical|urgent|hidden|secret|instructions?|admin|mandatory)\s*>`,
 			"<important>|<critical>|<urgent>|<hidden>|<secret>|<instruction|<admin>|<mandatory>|< important"),
+		rule(CodeFakeApproval, inResults, `\b(approved|granted|confirmed|allowed|accepted|authori[sz]ed|批准|同意)\b[^\n]{0,80}\bap-[0-9a-z]{26}\b|\bap-[0-9a-z]{26}\b[^\n]{0,80}(\b(approved|granted|confirmed|allowed|accepted|authori[sz]ed)\b|批准|同意)`,
+			"ap-", "approved|granted|confirmed|allowed|accepted|authorized|authorised|批准|同意"), // a request of ours
 		ordered(CodeMarkupHidden, everywhere, `<!--[^>]{0,200}\b(you|must|always|ignore|do not|don't|tool|assistant|agent|model|ai|user|send|call)\b[^>]{0,120}\b(you|must|ignore|tell|call|send|include|read|user|tool|instructions?|prompt|file|invoke|use)\b`,
 			"<!--", "you|must|always|ignore|do not|don't|tool|assistant|agent|model|ai|user|send|call"),
 		ordered(CodeMarkupHidden, everywhere, `<!--[^>]{0,200}(你|请|必须|忽略|工具|用户|调用|发送)[^>]{0,120}(你|必须|忽略|告诉|调用|发送|读取|用户|工具|指令|提示|文件)`,

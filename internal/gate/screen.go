@@ -26,6 +26,9 @@ type Firewall interface {
 // screenTime bounds one screening. One that takes longer withholds (F-57).
 const screenTime = 10 * time.Second
 
+// maxErrorMessage bounds what a caller is told of an error in its server's words. Its data is not cut.
+const maxErrorMessage = 4 << 10
+
 // maxExcerpt bounds what is kept in clear of something held.
 const maxExcerpt = 2000
 
@@ -128,7 +131,7 @@ func (p *passage) screenReply(ctx context.Context, reply call.Reply, answer call
 func (p *passage) screenError(ctx context.Context, e *call.ProviderError) *call.ProviderError {
 	v := p.gate.screen(func() firewall.Verdict { return p.gate.o.Firewall.ScreenText(ctx, []byte(e.Message), p.rules()) })
 	payload := []byte(e.Message)
-	out := &call.ProviderError{Code: e.Code, Message: string(v.Released), Data: e.Data}
+	out := &call.ProviderError{Code: e.Code, Message: clip(string(v.Released), maxErrorMessage), Data: e.Data}
 	if !v.Withheld() && len(e.Data) > 0 {
 		d := p.gate.screen(func() firewall.Verdict { return p.gate.o.Firewall.ScreenText(ctx, e.Data, p.rules()) })
 		switch {
