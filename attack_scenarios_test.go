@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -30,11 +31,28 @@ var scenarios = map[string]func() *hostile{
 			speak: func(_ asked, write func(string)) { write("\x1b[2Jnot a message") },
 		}
 	},
-	"asks":        func() *hostile { return askingServer(false) },
-	"asks_legacy": func() *hostile { return askingServer(true) },
+	"config_writer": configWriter,
+	"asks":          func() *hostile { return askingServer(false) },
+	"asks_legacy":   func() *hostile { return askingServer(true) },
 }
 
 func base64Of(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
+
+// getStatus is how the inbound server answers a GET of somebody it knows.
+func (g *gateway) getStatus(path string) int {
+	g.t.Helper()
+	req, err := http.NewRequestWithContext(g.t.Context(), http.MethodGet, "http://"+g.Addr()+path, nil)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+testToken)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	resp.Body.Close()
+	return resp.StatusCode
+}
 
 // status is that of a provider.
 func (g *gateway) status(pkg string) ostiary.ProviderInfo {

@@ -296,7 +296,7 @@ func besiege(t testing.TB, tables string, servers ...*hostile) *gateway {
 	}
 	config += fmt.Sprintf("[export.default]\nnaming = %q\ntools = [%s]\n", naming, strings.Join(ids, ", "))
 	dir := t.TempDir()
-	g := &gateway{t: t, dir: dir, path: filepath.Join(dir, "ostiary.toml"), env: map[string]string{"OSTIARY_TOKEN": testToken}, log: new(logBuffer)}
+	g := &gateway{t: t, dir: dir, path: filepath.Join(dir, "ostiary.toml"), env: map[string]string{"OSTIARY_TOKEN": testToken, "OTHER_TOKEN": otherToken}, log: new(logBuffer)}
 	g.rewrite(config + tables)
 	g.start()
 	t.Cleanup(func() { g.stop() })

@@ -14,7 +14,7 @@ import (
 const maxFile = 4 << 20
 
 // Load reads and checks a file. env looks up environment variables, as [os.LookupEnv] does. A file that was read but is
-// not valid gives [Faults].
+// not valid gives [Faults], and so does one that everybody on the machine could write: it names programs to be started.
 func Load(path string, env func(string) (string, bool)) (*Config, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -28,7 +28,18 @@ func Load(path string, env func(string) (string, bool)) (*Config, error) {
 	if len(data) > maxFile {
 		return nil, Faults{{File: path, Problem: fmt.Sprintf("larger than %d bytes", maxFile)}}
 	}
-	return Parse(path, data, env)
+	everybody, group, err := writable(f, path)
+	if err != nil {
+		return nil, fmt.Errorf("read configuration: %w", err)
+	}
+	if everybody {
+		return nil, Faults{{File: path, Problem: "everybody on this machine can write it, or its directory", Hint: "chmod o-w " + path + " and its directory"}}
+	}
+	c, err := Parse(path, data, env)
+	if err == nil && group {
+		c.Warnings = append(Faults{{File: path, Problem: "its group can write it, or its directory", Hint: "chmod g-w"}}, c.Warnings...)
+	}
+	return c, err
 }
 
 // Parse checks the text of a file. The name is for messages, and its folder is where relative paths begin.

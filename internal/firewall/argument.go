@@ -15,7 +15,10 @@ const (
 
 var (
 	traversal = regexp.MustCompile(`(?i)(^|[/\\=:,;]|%2f|%5c)(\.|%2e){2}([/\\]|%2f|%5c|$)`)
-	option    = regexp.MustCompile(`^(-[A-Za-z]([A-Za-z]{0,8}|[=:/.~].*)|--[A-Za-z][A-Za-z0-9-]*(=.*)?)$`)
+	// An option by itself, or with its value beside it; with blanks in it only if something is assigned, for prose may begin
+	// with a dash.
+	option       = regexp.MustCompile(`^(-[A-Za-z]([A-Za-z]{0,8}|[A-Za-z]*[=:/.~].*)|--[A-Za-z][A-Za-z0-9-]*(=.*)?)$`)
+	optionAssign = regexp.MustCompile(`^(--?[A-Za-z][A-Za-z0-9-]*|-[A-Za-z] +[A-Za-z][A-Za-z0-9-]*)=`)
 )
 
 // argument inspects one string that is to leave (A-28, A-29).
@@ -32,7 +35,7 @@ func (s *scan) argument(v *view, shape *shape) {
 			s.find(v, CodePathTraversal, m[0], m[1])
 		}
 	}
-	if v.depth == 0 && len(t) > 1 && t[0] == '-' && line && bytes.IndexByte(t, ' ') < 0 && !optionName(name) && option.Match(t) {
+	if v.depth == 0 && len(t) > 1 && t[0] == '-' && line && !optionName(name) && (bytes.IndexByte(t, ' ') < 0 && option.Match(t) || optionAssign.Match(t)) {
 		s.find(v, CodeLeadingDash, 0, len(t))
 	}
 	if v.depth == 0 && s.linkField(v) {

@@ -231,7 +231,10 @@ func TestA28_Arguments(t *testing.T) {
 		`{"paths":["ok","..\\..\\windows"]}`:                Rejected,
 		`{"code":"import x from \"../lib/y.js\";\nrun();"}`: AcceptedObservation,
 		`{"range":"1..10"}`:                                 AcceptedObservation,
-		`{"branch":"--upload-pack=touch /tmp/x"}`:           AcceptedObservation, // blanks: not one word
+		`{"branch":"--upload-pack=touch /tmp/x"}`:           Rejected, // without a shell it is one argument
+		`{"ref":"-oProxyCommand=touch x"}`:                  Rejected,
+		`{"text":"-- in short: a = b"}`:                     AcceptedObservation,
+		`{"text":"--verbose says more"}`:                    AcceptedObservation,
 		`{"branch":"--upload-pack=/tmp/x"}`:                 Rejected,
 		`{"name":"-rf"}`:                                    Rejected,
 		`{"args":["-la"]}`:                                  AcceptedObservation,
