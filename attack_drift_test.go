@@ -93,13 +93,15 @@ func TestA04_WithinAMinute(t *testing.T) {
 func TestA04_ListThatIsRefused(t *testing.T) {
 	t.Parallel()
 	var how atomic.Pointer[string]
+	over := make(chan struct{})
+	defer close(over)
 	set := func(s string) { how.Store(&s) }
 	set("")
 	h := &hostile{keys: "relist_seconds = 0\ntimeout_seconds = 1"}
 	h.tools = func(a asked) []string {
 		switch *how.Load() {
 		case "hangs":
-			time.Sleep(3 * time.Second) // longer than anybody waits
+			<-over // longer than anybody waits
 		case "breaks":
 			return []string{"{"}
 		case "vanishes":
@@ -184,7 +186,8 @@ func TestA04_ManyAtOnce(t *testing.T) {
 	}
 	wg.Wait()
 	n, lists := len(h.calls(t)), len(h.got(t, "tools/list"))-before
-	if int(succeeded.Load()) != n || succeeded.Load()+drifted.Load() != 72 || drifted.Load() < 48 || lists >= 72 {
+	// Nobody's first call can know of the change before the third has been placed; two may come a second time.
+	if int(succeeded.Load()) != n || succeeded.Load()+drifted.Load() != 72 || n > 24+2 || lists >= 72 {
 		t.Errorf("%d calls came through: %d succeeded, %d were refused, with %d listings", n, succeeded.Load(), drifted.Load(), lists)
 	}
 }

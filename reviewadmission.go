@@ -339,7 +339,11 @@ func (h *Host) Release(ctx context.Context, pkg, tool, reason string) (info Quar
 	if err != nil {
 		return QuarantineInfo{}, err
 	}
-	return info, h.reloadLocked(ctx)
+	// What is offered again may not be what is frozen. A provider that is configured no more has nothing to follow.
+	if _, err = h.follow(ctx, pkg, true); errors.Is(err, store.ErrNotFound) {
+		err = nil
+	}
+	return info, err
 }
 
 func orProvider(tool string) string {
