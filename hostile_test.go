@@ -124,7 +124,7 @@ func (h *hostile) answer(raw []byte, header http.Header, write func(string)) []b
 	if e, ok := strings.CutPrefix(members, "!"); ok {
 		return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":%s}`, f.ID, e)
 	}
-	if !h.legacy && !strings.HasPrefix(members, `"_meta"`) {
+	if !h.legacy && content.Member([]byte("{"+members+"}"), "_meta") == nil {
 		members += fmt.Sprintf(`,"_meta":{"io.modelcontextprotocol/serverInfo":{"name":%s,"version":"1"}}`, jsonText(h.name))
 	}
 	if !h.legacy && !strings.Contains(members, `"resultType"`) {
