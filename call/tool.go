@@ -8,21 +8,37 @@ import (
 // toolPrefix begins every tool id that stands for a provider's tool (R2.3).
 const toolPrefix = "aur.mcp."
 
+// WorldPackage stands in the place of a package for the tools that are built in (R2.5): their ids are aur.world.<name>. No
+// provider can have it.
+const WorldPackage = "aur.world"
+
 // ToolID is the runtime's own name of a tool: aur.mcp.<package>.<name>. The name is the provider's raw name, or the alias
-// that its profile gives to a name that does not fit (R2.3).
+// that its profile gives to a name that does not fit (R2.3). A tool that is built in is aur.world.<name>.
 type ToolID string
 
 // NewToolID joins a package and a name. It does not validate; see [CheckPackage] and [CheckToolName].
-func NewToolID(pkg, name string) ToolID { return ToolID(toolPrefix + pkg + "." + name) }
+func NewToolID(pkg, name string) ToolID {
+	if pkg == WorldPackage {
+		return ToolID(pkg + "." + name)
+	}
+	return ToolID(toolPrefix + pkg + "." + name)
+}
 
-// Split takes a tool id apart. A package may contain dots and a name may not, so the last dot divides them.
+// Split takes a tool id apart. A package may contain dots and a name may not, so the last dot divides them. The id of a
+// provider's tool that claims to be of [WorldPackage] is none.
 func (id ToolID) Split() (pkg, name string, ok bool) {
+	if name, ok := strings.CutPrefix(string(id), WorldPackage+"."); ok {
+		if name == "" || strings.Contains(name, ".") {
+			return "", "", false
+		}
+		return WorldPackage, name, true
+	}
 	rest, ok := strings.CutPrefix(string(id), toolPrefix)
 	if !ok {
 		return "", "", false
 	}
 	dot := strings.LastIndexByte(rest, '.')
-	if dot <= 0 || dot == len(rest)-1 {
+	if dot <= 0 || dot == len(rest)-1 || rest[:dot] == WorldPackage {
 		return "", "", false
 	}
 	return rest[:dot], rest[dot+1:], true

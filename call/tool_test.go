@@ -7,13 +7,14 @@ import (
 )
 
 func TestR2_3_ToolID(t *testing.T) {
-	for _, c := range []struct{ pkg, name string }{{"files", "read"}, {"org.example.files", "Read-File_2"}} {
+	for _, c := range []struct{ pkg, name string }{{"files", "read"}, {"org.example.files", "Read-File_2"}, {WorldPackage, "head"}} {
 		pkg, name, ok := NewToolID(c.pkg, c.name).Split()
 		if !ok || pkg != c.pkg || name != c.name {
 			t.Errorf("Split(NewToolID(%q, %q)) = %q, %q, %v", c.pkg, c.name, pkg, name, ok)
 		}
 	}
-	for _, bad := range []ToolID{"", "read", "aur.mcp.", "aur.mcp.files", "aur.mcp.files.", "aur.mcp..read", "mcp.files.read"} {
+	for _, bad := range []ToolID{"", "read", "aur.mcp.", "aur.mcp.files", "aur.mcp.files.", "aur.mcp..read", "mcp.files.read",
+		"aur.world", "aur.world.", "aur.world.a.b", "aur.worlds.head", "aur.mcp.aur.world.head"} {
 		if pkg, name, ok := bad.Split(); ok {
 			t.Errorf("Split(%q) = %q, %q", bad, pkg, name)
 		}
