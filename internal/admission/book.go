@@ -19,7 +19,10 @@ func (r *Refusal) Error() string { return r.Text }
 
 // Book answers before every call whether a tool is the one that was admitted. It is a snapshot of the rows that is replaced
 // after each commit that changes them; reading takes no lock. Its zero value admits nothing.
-type Book struct{ pages atomic.Pointer[pages] }
+type Book struct {
+	pages   atomic.Pointer[pages]
+	builtIn map[tool]call.Digest // of what is a part of the program; set before anything is checked
+}
 
 type pages struct {
 	admitted   map[tool]call.Digest // the provider itself under the name ""
@@ -28,6 +31,17 @@ type pages struct {
 }
 
 type tool struct{ provider, rawName string }
+
+// Vouch admits what is a part of the program (R2.5): it was compiled in, so there is nobody to admit it, no row that stands
+// for it, and no quarantine. It is to be called before anything is checked.
+func (b *Book) Vouch(own ...*call.Descriptor) {
+	if b.builtIn == nil {
+		b.builtIn = map[tool]call.Digest{}
+	}
+	for _, d := range own {
+		b.builtIn[tool{d.Package, d.RawName}] = d.DescriptorDigest
+	}
+}
 
 // Load reads the rows again. It is to be called at the start and after each commit that may have changed pins or
 // quarantine; calls of it must not overlap, or an older state may stay.
@@ -75,6 +89,9 @@ func (b *Book) CheckProvider(provider string) error {
 // Check is nil if the tool is the one that was admitted and neither it nor its provider is in quarantine; otherwise a
 // *Refusal. A provider whose instructions nobody has admitted has no usable tool.
 func (b *Book) Check(d *call.Descriptor) error {
+	if digest, ok := b.builtIn[tool{d.Package, d.RawName}]; ok && digest == d.DescriptorDigest && !digest.IsZero() {
+		return nil
+	}
 	p := b.pages.Load()
 	if p == nil {
 		return &Refusal{Code: call.CodeProviderUnavailable, Text: "nothing has been admitted yet"}

@@ -25,6 +25,9 @@ func (c Cleared) Generation() provider.Generation { return c.generation }
 // Tool is the frozen descriptor of the tool; nil for the empty ticket.
 func (c Cleared) Tool() *call.Descriptor { return c.tool }
 
+// Export is the export through which the call came; "" for the operator's own.
+func (c Cleared) Export() string { return c.request.Export }
+
 // Arguments is the raw JSON object to send; nil: none.
 func (c Cleared) Arguments() []byte { return c.request.Arguments }
 

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"fmt"
+	"slices"
 	"sync/atomic"
 
 	"github.com/ostiary/ostiary/call"
@@ -10,7 +11,14 @@ import (
 // Registry is the one set of tools that listing and routing read (R2.5). Reading takes no lock: each reader sees one
 // immutable snapshot. Its zero value is empty and ready.
 type Registry struct {
-	tools atomic.Pointer[map[call.ToolID]*Tool]
+	tools   atomic.Pointer[map[call.ToolID]*Tool]
+	builtIn []*Catalog // part of each snapshot; set before providers start
+}
+
+// Include makes catalogs of [BuiltIn] a part of every snapshot, from now on. It is to be called before providers start.
+func (r *Registry) Include(catalogs ...*Catalog) error {
+	r.builtIn = append(r.builtIn, catalogs...)
+	return r.publish(nil)
 }
 
 // Tool finds a tool by its id.
@@ -35,7 +43,7 @@ func (r *Registry) Len() int {
 // has no id twice.
 func (r *Registry) publish(catalogs []*Catalog) error {
 	m := map[call.ToolID]*Tool{}
-	for _, c := range catalogs {
+	for _, c := range slices.Concat(r.builtIn, catalogs) {
 		for _, t := range c.Tools {
 			if _, ok := m[t.ID]; ok {
 				return fmt.Errorf("registry: two tools have the id %s", t.ID)
