@@ -40,6 +40,7 @@ var may = map[string]struct{ ours, outside []string }{
 	"internal/evidence": {ours: []string{"call"}},
 
 	"internal/review":    {},
+	"internal/builtin":   {ours: []string{"call", "internal/policy", "internal/provider", "internal/world"}, outside: []string{jsonLib}},
 	"internal/admission": {ours: []string{"call", "internal/drift", "internal/review"}, outside: []string{jsonLib, "github.com/pelletier/go-toml/v2"}},
 	"internal/approval":  {ours: []string{"call", "internal/review"}, outside: []string{jsonLib}},
 
@@ -57,14 +58,14 @@ var may = map[string]struct{ ours, outside []string }{
 		outside: []string{sdk, jsonLib, "code.dny.dev/ssrf", "golang.org/x/sys"}},
 	"internal/mcpwire/session":    {ours: []string{"call", "internal/provider", "internal/mcpwire/content", "internal/mcpwire/transport"}, outside: []string{sdk, jsonLib}},
 	"internal/mcpwire/content":    {ours: []string{"call"}, outside: []string{jsonLib}},
-	"internal/mcpwire/endpoint":   {ours: []string{"call", "internal/identity", "internal/mcpwire/content"}, outside: []string{sdk, jsonLib}},
+	"internal/mcpwire/endpoint":   {ours: []string{"call", "internal/identity", "internal/mcpwire/content", "internal/world"}, outside: []string{sdk, jsonLib}},
 	"internal/exampleserver":      {outside: []string{sdk, jsonLib}},
 	"internal/exampleserver/chat": {ours: []string{"contract"}, outside: []string{sdk}},
 
-	"internal/config": {ours: []string{"call", "internal/firewall", "internal/policy", "internal/provider", "internal/vault", "internal/world"}, outside: []string{"github.com/pelletier/go-toml/v2"}},
+	"internal/config": {ours: []string{"call", "internal/builtin", "internal/firewall", "internal/policy", "internal/provider", "internal/vault", "internal/world"}, outside: []string{"github.com/pelletier/go-toml/v2"}},
 
 	// The host and the edges.
-	"": {ours: []string{"call", "internal/admission", "internal/approval", "internal/config", "internal/evidence", "internal/firewall", "internal/gate", "internal/httpd",
+	"": {ours: []string{"call", "internal/admission", "internal/approval", "internal/builtin", "internal/config", "internal/evidence", "internal/firewall", "internal/gate", "internal/httpd",
 		"internal/identity", "internal/ledger", "internal/mcpwire", "internal/mcpwire/content", "internal/mcpwire/endpoint", "internal/policy", "internal/provider", "internal/review", "internal/store", "internal/store/sqlstore", "internal/vault", "internal/world"},
 		outside: []string{jsonLib, "golang.org/x/mod/sumdb"}},
 	"internal/httpd":    {ours: []string{"call", "internal/identity"}},

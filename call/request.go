@@ -107,6 +107,11 @@ type Answer struct {
 	// Fault is set when no valid answer came: its code and a detail for operators.
 	Fault  Code
 	Detail string
+	// Words go with a fault and are the runtime's own, fit for the caller; only what is answered in process has any.
+	Words string
+	// Frontier is what somebody who reads the result has seen of the world by it; nil: nothing. Only what is answered in
+	// process says so.
+	Frontier Frontier
 
 	// HTTPStatus is that of the provider's endpoint if it explains a fault; 0 otherwise.
 	HTTPStatus int

@@ -147,6 +147,7 @@ type Export struct {
 	Naming       Naming
 	Tools        []ExportedTool // in the file's order
 	Instructions string         // its own, else the server's
+	World        world.Readable // what of the world can be read through it; nil: nothing
 	line         int
 }
 

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/ostiary/ostiary/call"
+	"github.com/ostiary/ostiary/internal/builtin"
+	"github.com/ostiary/ostiary/internal/world"
 )
 
 const (
@@ -45,6 +47,7 @@ func (l *loader) export(name string, t *node) {
 		e.Instructions = l.config.Server.Instructions
 	}
 	e.Tools = s.exportedTools(e.Naming)
+	e.World = s.readable(e.Tools)
 	l.config.Exports = append(l.config.Exports, e)
 }
 
@@ -61,6 +64,12 @@ func (s *section) exportedTools(naming Naming) []ExportedTool {
 		pkg, name, ok := id.Split()
 		if !ok {
 			s.fault(line, key, s.suggestTool(text), "%s is no tool id: expected aur.mcp.PACKAGE.NAME", shownText(text))
+			continue
+		}
+		if pkg == call.WorldPackage {
+			if t, ok := s.builtIn(id, name, naming, line, key); ok && s.notTaken(taken, ids, lines, i, naming, t) {
+				tools = append(tools, t)
+			}
 			continue
 		}
 		p, ok := s.config.Provider(pkg)
@@ -92,16 +101,74 @@ func (s *section) exportedTools(naming Naming) []ExportedTool {
 			}
 			rawPackage = pkg
 		}
-		if first, twice := taken[t.Name]; twice {
-			if ids[first] != text { // an id that is repeated is reported already
-				s.fault(line, key, "give one of the tools an alias in allowed_tools", "its %s name %s is that of %s too", naming, shownText(t.Name), ids[first])
-			}
-			continue
+		if s.notTaken(taken, ids, lines, i, naming, t) {
+			tools = append(tools, t)
 		}
-		taken[t.Name] = i
-		tools = append(tools, t)
 	}
 	return tools
+}
+
+// notTaken takes the name of the tool at i, unless another has it.
+func (s *section) notTaken(taken map[string]int, ids []string, lines []int, i int, naming Naming, t ExportedTool) bool {
+	first, twice := taken[t.Name]
+	if twice && ids[first] != ids[i] { // an id that is repeated is reported already
+		s.fault(lines[i], s.item("tools", i), "give one of the tools an alias in allowed_tools", "its %s name %s is that of %s too", naming, shownText(t.Name), ids[first])
+	}
+	if !twice {
+		taken[t.Name] = i
+	}
+	return !twice
+}
+
+// builtIn names a tool of the gateway's own.
+func (s *section) builtIn(id call.ToolID, name string, naming Naming, line int, key string) (t ExportedTool, ok bool) {
+	if !slices.Contains(builtin.Exportable(), id) {
+		var ids []string
+		for _, b := range builtin.Exportable() {
+			ids = append(ids, string(b))
+		}
+		s.fault(line, key, didYouMean(string(id), ids), "%s is none of the built-in tools: they are %s", shownText(string(id)), strings.Join(ids, " and "))
+		return t, false
+	}
+	t = ExportedTool{ID: id, Name: string(id)}
+	switch naming {
+	case NamingFlat:
+		t.Name = builtin.FlatName(name)
+	case NamingRaw:
+		t.Name = builtin.RawName(name)
+	}
+	return t, true
+}
+
+// readable reads which scopes of the world can be read through the export. There is no default: what providers say of the
+// world is not for every client.
+func (s *section) readable(tools []ExportedTool) world.Readable {
+	patterns, lines := s.strs("world", nil)
+	s.distinct("world", patterns, lines)
+	sound := true
+	for i, p := range patterns {
+		if err := world.CheckPattern(p); err != nil {
+			s.fault(lines[i], s.item("world", i), "write a scope such as aurora:mcp:chat, all scopes below one as qq:*, or * for every scope", "%v", err)
+			sound = false
+		}
+	}
+	if s.has("world") && len(patterns) == 0 && sound {
+		s.faultAt("world", "leave it out if nothing of the world is to be read", "the list is empty")
+	}
+	for _, t := range tools {
+		if pkg, _, _ := t.ID.Split(); pkg == call.WorldPackage && !s.has("world") {
+			s.faultAt("tools", `write world = ["aurora:mcp:PACKAGE"], or ["*"] for all of it`, "%s reads the world, and nothing says which scopes this export may read", t.ID)
+			break
+		}
+	}
+	if !sound {
+		return nil
+	}
+	r, err := world.ParseReadable(patterns)
+	if err != nil {
+		s.faultAt("world", "", "%v", err)
+	}
+	return r
 }
 
 // suggestTool finds the tool id that was meant by package.name or a bare name.

@@ -117,8 +117,9 @@ var (
 	firewallToolSection = Section{"provider.PACKAGE.firewall.tools.TOOL", "What differs for one tool, by its raw name or alias; the keys it does not have hold as in the provider's table.", firewallKeys(false)}
 	exportSection       = Section{"export.NAME", "A set of tools shown as one MCP server.", []Key{
 		{Name: "path", Type: typeString, Note: "`/v1/mcp` for the export `default`, else `/v1/mcp/NAME`", Meaning: "Its HTTP path.", Needs: "R10.8"},
-		{Name: "tools", Type: typeStrings, Required: true, Meaning: "Tool ids, `aur.mcp.PACKAGE.NAME`. Nothing else is shown.", Needs: "R10.3"},
-		{Name: "naming", Type: typeString, Default: `"id"`, Enum: []string{string(NamingID), string(NamingFlat), string(NamingRaw)}, Meaning: "Names towards clients: the tool id; `package__tool` of at most 64 characters, with `_` for the dots of a package; or the tool's own name (one provider only).", Needs: "R10.7"},
+		{Name: "tools", Type: typeStrings, Required: true, Meaning: "Tool ids, `aur.mcp.PACKAGE.NAME`, and of the built-in ones `aur.world.head` and `aur.world.delta`. Nothing else is shown.", Needs: "R10.3, R2.5"},
+		{Name: "naming", Type: typeString, Default: `"id"`, Enum: []string{string(NamingID), string(NamingFlat), string(NamingRaw)}, Meaning: "Names towards clients: the tool id; `package__tool` of at most 64 characters, with `_` for the dots of a package; or the tool's own name (one provider only). The built-in tools are `world__head` and `world_head` then.", Needs: "R10.7"},
+		{Name: "world", Type: typeStrings, Note: "none: nothing of the world", Meaning: "Scopes of the world that clients of the export may read, by the built-in tools and as resources `ostiary://world/SCOPE`: a scope, all scopes below one (`qq:*`), or `*` for every scope.", Needs: "R5.7"},
 		{Name: "instructions", Type: typeString, Note: "those of the server", Meaning: "Instructions shown to clients of this export.", Needs: "R6.7"},
 	}}
 	ruleSection = Section{"rule.NAME", "A rule over calls, beside the providers' policies. A deny rule that matches denies, and so does any rule that cannot be evaluated; then an ask rule that matches asks; an allow rule drops the approval that an effect class asks for, never one that a policy requires. The order in the file does not matter.", []Key{

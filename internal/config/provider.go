@@ -24,6 +24,10 @@ func (l *loader) provider(pkg string, t *node) {
 		}
 		l.fault(t.line, joinKey(s.path...), hint, "%v", err)
 	}
+	if pkg == call.WorldPackage {
+		l.fault(t.line, joinKey("provider", pkg), "give the provider another name", "%s stands for the gateway's own tools", pkg)
+		return
+	}
 	if len(t.keys) == 1 && t.keys[0] == "policy" {
 		l.fault(t.line, joinKey("provider", pkg, "policy"), l.suggestProvider(pkg), "the policy of a provider that does not exist")
 		return

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/ostiary/ostiary/call"
+	"github.com/ostiary/ostiary/internal/builtin"
 	"github.com/ostiary/ostiary/internal/policy"
 )
 
@@ -45,8 +46,7 @@ func (l *loader) rules(t *node) {
 			rules = append(rules, r)
 		}
 	}
-	var packages []string
-	var sets []policy.ToolSet
+	packages, sets := []string{call.WorldPackage}, []policy.ToolSet{builtin.ToolSet()}
 	for _, p := range l.config.Providers {
 		packages, sets = append(packages, p.Profile.Package), append(sets, p.toolSet())
 	}
@@ -83,7 +83,7 @@ func (p *Provider) toolSet() policy.ToolSet {
 
 // catalog is all that a rule can speak of.
 func (l *loader) catalog() policy.Catalog {
-	c := policy.Catalog{Principals: []string{LocalOperator, LocalStdio}}
+	c := policy.Catalog{Principals: []string{LocalOperator, LocalStdio}, Tools: builtin.Tools()}
 	for _, p := range l.config.Principals {
 		c.Principals = append(c.Principals, p.Name)
 	}

@@ -36,16 +36,20 @@ func (g glob) matches(s string) bool {
 }
 
 // toolPattern is a pattern of tool ids. The package and the name are matched apart, because a package may have dots:
-// aur.mcp.files.* means the tools of files and not those of a package files.archive.
-type toolPattern struct{ pkg, name glob }
+// aur.mcp.files.* means the tools of files and not those of a package files.archive. What is built in is meant by its own
+// patterns, aur.world.NAME, and by * alone.
+type toolPattern struct {
+	pkg, name glob
+	all       bool
+}
 
 func parseToolPattern(s string) (toolPattern, error) {
 	if s == "*" {
-		return toolPattern{"*", "*"}, nil
+		return toolPattern{"*", "*", true}, nil
 	}
 	pkg, name, ok := call.ToolID(s).Split()
 	if !ok {
-		return toolPattern{}, fmt.Errorf("tool pattern %q: expected aur.mcp.PACKAGE.NAME, each with * where anything will do, or * alone", clip(s, 120))
+		return toolPattern{}, fmt.Errorf("tool pattern %q: expected aur.mcp.PACKAGE.NAME or aur.world.NAME, each with * where anything will do, or * alone", clip(s, 120))
 	}
 	if err := call.CheckPackage(strings.ReplaceAll(pkg, "*", "x")); err != nil {
 		return toolPattern{}, fmt.Errorf("tool pattern %q: %w", clip(s, 120), err)
@@ -53,9 +57,12 @@ func parseToolPattern(s string) (toolPattern, error) {
 	if err := call.CheckToolName(strings.ReplaceAll(name, "*", "x")); err != nil {
 		return toolPattern{}, fmt.Errorf("tool pattern %q: %w", clip(s, 120), err)
 	}
-	return toolPattern{glob(pkg), glob(name)}, nil
+	return toolPattern{glob(pkg), glob(name), false}, nil
 }
 
 func (t toolPattern) matches(pkg, name string) bool {
+	if pkg == call.WorldPackage && t.pkg != call.WorldPackage && !t.all {
+		return false
+	}
 	return t.name.matches(name) && t.pkg.matches(pkg)
 }

@@ -6,10 +6,12 @@ import (
 	"time"
 
 	"github.com/ostiary/ostiary/call"
+	"github.com/ostiary/ostiary/internal/world"
 )
 
 // BuiltIn freezes tools that the gateway has itself (R2.5). Their provider is always READY: there is no connection that could
-// end, and no server that could change them. A definition that is left out for any reason is an error.
+// end, and no server that could change them. They observe and publish nothing. A definition that is left out for any reason
+// is an error.
 func BuiltIn(p Profile, definitions [][]byte, now time.Time) (*Catalog, error) {
 	own := &inProcess{listing: Listing{Tools: definitions, Pages: 1}}
 	gen := Generation{Attachment: builtInSession + "/" + p.Package, Number: 1}
@@ -20,10 +22,9 @@ func BuiltIn(p Profile, definitions [][]byte, now time.Time) (*Catalog, error) {
 	if len(c.Tools) != len(definitions) || len(c.Warnings) > 0 {
 		return nil, fmt.Errorf("built-in tools of %s: %d of %d are sound: %v", p.Package, len(c.Tools), len(definitions), c.Warnings)
 	}
-	provider := &Provider{Profile: p, Origin: p.Origin(), hurry: make(chan struct{}, 1), settled: make(chan struct{}),
-		state: Ready, since: now, link: own, catalog: c, gen: gen}
+	provider := &Provider{Profile: p, Origin: p.Origin(), builtIn: true, state: Ready, since: now, link: own, catalog: c, gen: gen}
 	for _, t := range c.Tools {
-		t.Provider = provider
+		t.Provider, t.Scopes = provider, world.Scopes{}
 	}
 	return c, nil
 }

@@ -38,6 +38,8 @@ type Provider struct {
 	Profile Profile
 	Origin  call.Digest // of the profile: see [Profile.Origin]
 
+	builtIn bool // a part of the gateway: nothing of it changes
+
 	hurry chan struct{}                   // capacity 1: a call waits for a change to be looked at
 	gone  atomic.Pointer[map[string]bool] // tools that the newest listing lacks, by raw name; nil: none
 
@@ -141,6 +143,9 @@ func (p *Provider) callableLocked() bool {
 // without a word (R6.6, A-04). It costs a lock if that is so, and has a listing read at once if not; calls that wait share
 // it. A server that goes on changing does not hold a call up for longer than two listings may take.
 func (p *Provider) Settle(ctx context.Context, at time.Time) error {
+	if p.builtIn {
+		return nil
+	}
 	for tries := 0; ; tries++ {
 		p.mu.Lock()
 		link, looked, listed, err, settled := p.link, p.looked, p.listed, p.lookErr, p.settled

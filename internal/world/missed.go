@@ -81,3 +81,25 @@ func sizeOf(c *call.Commit) int {
 	const names = 160 // of members, and times
 	return names + len(c.Scope) + len(c.ID) + len(c.Provider) + len(c.Source) + len(c.Kind) + len(c.Summary) + len(c.Data) + len(c.CallID)
 }
+
+// Last reads the newest commits of a scope, oldest first, as many as fit into the bound, and where the scope stands. The
+// newest one always fits, if need be without its data.
+func Last(r Reader, scope call.Scope, b Bound) (cs []call.Commit, head int64, err error) {
+	if head, err = r.ScopeHead(scope); err != nil {
+		return nil, 0, err
+	}
+	if err = r.CommitsAfter(scope, max(0, head-int64(b.Commits)), b.Commits, func(c call.Commit) error { cs = append(cs, c); return nil }); err != nil {
+		return nil, 0, err
+	}
+	size, first := 0, len(cs)
+	for ; first > 0; first-- {
+		if size += sizeOf(&cs[first-1]); size > b.Bytes {
+			if first == len(cs) {
+				first--
+				cs[first].Data = nil
+			}
+			break
+		}
+	}
+	return cs[first:], head, nil
+}
