@@ -44,7 +44,7 @@ func (h *Host) newGate() (*gate.Gate, error) {
 	for _, p := range c.Providers {
 		rules[p.Profile.Package] = p.Firewall
 	}
-	return gate.New(gate.Options{Store: h.store, Registry: h.registry, Policy: h.policy, Upstream: h.upstreams,
+	return gate.New(gate.Options{Store: h.store, Registry: h.registry, Policy: h.policy, Upstream: h.builtIns,
 		Logger: h.log.With("component", "gate"), Now: h.o.Now, NewID: h.o.newID, Failpoint: h.o.failpoint,
 		Budgets: budgets, Book: &h.admitted.book, Isolate: h.isolate, Approvals: &h.rules, Hub: h.hub, Hold: hold,
 		Firewall: h.firewall, FirewallRules: func(d *call.Descriptor) firewall.Rules { return rules[d.Package].Tool(d.Name) },

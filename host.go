@@ -41,6 +41,7 @@ type Host struct {
 	rules    approval.Rules
 	hub      *approval.Hub
 	admitted admissions
+	builtIns *builtIns
 
 	store     store.Store
 	gate      *gate.Gate
@@ -71,6 +72,9 @@ func New(o Options) (*Host, error) {
 	h.events = h.newIntake()
 	profiles, err := h.profiles()
 	if err != nil {
+		return nil, err
+	}
+	if h.builtIns, err = h.newBuiltIns(); err != nil {
 		return nil, err
 	}
 	if h.vault, err = vault.Open(o.Config.VaultOptions(o.DataDir, o.LookupEnv)); err != nil {
@@ -121,6 +125,9 @@ func (h *Host) Start(ctx context.Context) (err error) {
 	}
 	if closed > 0 {
 		h.log.Warn("calls that were open when the gateway last stopped are recorded as unknown", "calls", closed)
+	}
+	if err := h.recordBuiltIns(ctx); err != nil {
+		return err
 	}
 	if err := h.blockOutdated(ctx); err != nil {
 		return err

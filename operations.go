@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ostiary/ostiary/call"
+	"github.com/ostiary/ostiary/internal/builtin"
 	"github.com/ostiary/ostiary/internal/config"
 	"github.com/ostiary/ostiary/internal/mcpwire/content"
 	"github.com/ostiary/ostiary/internal/provider"
@@ -149,7 +150,8 @@ func (h *Host) Status(context.Context) (Status, error) {
 	return s, nil
 }
 
-// Tools lists every tool that calls could go to, in configuration order.
+// Tools lists every tool that calls could go to, in configuration order; those that are built in come last, if an export may
+// read the world at all.
 func (h *Host) Tools(context.Context) ([]ToolInfo, error) {
 	names := map[call.ToolID]map[string]string{}
 	for _, e := range h.o.Config.Exports {
@@ -161,12 +163,20 @@ func (h *Host) Tools(context.Context) ([]ToolInfo, error) {
 		}
 	}
 	var out []ToolInfo
+	catalogs := []*provider.Catalog{}
 	for _, p := range h.providers.Providers() {
-		c := p.Catalog()
-		if c == nil {
-			continue
+		if c := p.Catalog(); c != nil {
+			catalogs = append(catalogs, c)
 		}
+	}
+	if slices.ContainsFunc(h.o.Config.Exports, func(e config.Export) bool { return e.World != nil }) {
+		catalogs = append(catalogs, h.builtIns.catalog)
+	}
+	for _, c := range catalogs {
 		for _, t := range c.Tools {
+			if t.ID == builtin.Read {
+				continue // not a tool to anybody
+			}
 			d, depends := h.policy.Outlook(operator, "", t.Descriptor)
 			waits := ""
 			if err := h.admitted.book.Check(t.Descriptor); err != nil {

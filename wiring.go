@@ -29,7 +29,7 @@ func (h *Host) profiles() ([]provider.Profile, error) {
 		}
 	}
 	for _, pkg := range h.o.Only {
-		if _, ok := h.o.Config.Provider(pkg); !ok {
+		if _, ok := h.o.Config.Provider(pkg); !ok && pkg != call.WorldPackage {
 			return nil, fmt.Errorf("there is no provider %s in %s", pkg, h.o.Config.File)
 		}
 	}
@@ -128,6 +128,9 @@ func (h *Host) exported(e config.Export) (tools []endpoint.Tool, names, lacks []
 
 // shownTool is the admitted definition of a tool; nil if there is none.
 func (h *Host) shownTool(t *provider.Tool) *call.Descriptor {
+	if t.Package == call.WorldPackage { // it was compiled in: there is no pin
+		return t.Descriptor
+	}
 	if _, ok := h.admitted.pins[admission.Key{Provider: t.Package}]; !ok {
 		return nil
 	}

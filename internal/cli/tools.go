@@ -166,6 +166,9 @@ func (a *app) providerOf(name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	if pkg, _, ok := call.ToolID(name).Split(); ok && pkg == call.WorldPackage {
+		return pkg, nil // built in: no provider needs to be started
+	}
 	var found []string
 	for _, p := range c.Providers {
 		for _, t := range p.Profile.AllowedTools {

@@ -97,6 +97,9 @@ func (p *passage) conclude(a call.Answer) call.Reply {
 		reply.Release = a.Release
 	}
 	p.complete(&o)
+	if a.Fault != "" && a.Words != "" {
+		o.Message += " (" + clip(a.Words, 500) + ")"
+	}
 	reply.Outcome = o
 	return reply
 }

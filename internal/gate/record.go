@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -115,6 +117,13 @@ func outcomeBody(reply call.Reply, a call.Answer, f *finding, told call.Code) []
 	}
 	if a.Result != nil {
 		b = content(b, "result", a.Result)
+	}
+	if reply.Result != nil && len(a.Frontier) > 0 { // what the caller has read of the world, and up to where
+		b = append(key(b, "seen"), '{')
+		for _, s := range slices.Sorted(maps.Keys(a.Frontier)) {
+			b = number(b, string(s), a.Frontier[s])
+		}
+		b = append(b, '}')
 	}
 	if f != nil && f.sensitivity != firewall.SensitivityNone {
 		b = text(b, "sensitivity", f.sensitivity.String())

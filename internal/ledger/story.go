@@ -192,3 +192,16 @@ func admissionOf(f Finder, before int64, sent *callBody) ([]Record, error) {
 	}
 	return found, err
 }
+
+// Admitted is what an admission's record admits: of which provider, and the digests of its definitions by name; nothing if it
+// is none, or was pruned.
+func Admitted(r *Record) (provider string, definitions map[string]string) {
+	if r.Kind != KindAdmission || r.Pruned > 0 {
+		return "", nil
+	}
+	b, err := read[admissionBody](r)
+	if err != nil || b.State != stateAdmitted {
+		return "", nil
+	}
+	return b.Provider, b.Definitions
+}
