@@ -9,6 +9,7 @@ import (
 	"github.com/ostiary/ostiary/internal/builtin"
 	"github.com/ostiary/ostiary/internal/gate"
 	"github.com/ostiary/ostiary/internal/ledger"
+	"github.com/ostiary/ostiary/internal/mcpwire/endpoint"
 	"github.com/ostiary/ostiary/internal/provider"
 	"github.com/ostiary/ostiary/internal/store"
 	"github.com/ostiary/ostiary/internal/world"
@@ -59,6 +60,40 @@ func (h *Host) readable(export string) world.Readable {
 	e, _ := h.o.Config.Export(export)
 	return e.World
 }
+
+// resources are what an export shows of the world; nil if it shows nothing.
+func (b *builtIns) resources(r world.Readable) *endpoint.Resources {
+	if len(r) == 0 {
+		return nil
+	}
+	var read *call.Descriptor
+	for _, t := range b.catalog.Tools {
+		if t.ID == builtin.Read {
+			read = t.Descriptor
+		}
+	}
+	return &endpoint.Resources{Read: read, Readable: r, List: func(ctx context.Context, after call.Scope, limit int) (scopes []call.Scope, err error) {
+		err = b.answers.View(ctx, func(v world.View) error {
+			scopes = nil
+			return world.HeadsIn(v, r, after, limit, func(s call.Scope, _ int64) error {
+				scopes = append(scopes, s)
+				return nil
+			})
+		})
+		return scopes, err
+	}}
+}
+
+// worldHeads tells subscriptions of a host's world.
+type worldHeads struct{ h *Host }
+
+var _ endpoint.World = worldHeads{}
+
+func (w worldHeads) Heads(ctx context.Context, scopes []call.Scope) (call.Frontier, error) {
+	return w.h.WorldHead(ctx, scopes)
+}
+
+func (w worldHeads) Watch(ctx context.Context) <-chan struct{} { return w.h.store.Watch(ctx) }
 
 // byBuild is the decider of what was admitted by being a part of the program.
 const byBuild = "built_in"

@@ -81,6 +81,7 @@ func (h *Host) openEndpoint(guard *identity.Guard) error {
 			}
 		}
 		x.Tools, info.Tools, info.Lacks = h.exported(e)
+		x.Resources = h.builtIns.resources(e.World)
 		exports, infos = append(exports, x), append(infos, info)
 		shown[e.Name] = x.Tools
 	}
@@ -88,7 +89,7 @@ func (h *Host) openEndpoint(guard *identity.Guard) error {
 		return err
 	}
 	ep, err := endpoint.New(endpoint.Options{
-		ServerName: "ostiary", ServerVersion: Version, Exports: exports, Caller: h.gate, Guard: guard,
+		ServerName: "ostiary", ServerVersion: Version, Exports: exports, Caller: h.gate, World: worldHeads{h}, Guard: guard,
 		AllowedHosts: c.Server.AllowedHosts, AllowedOrigins: c.Server.AllowedOrigins,
 		MaxBody: c.Server.MaxBody, MaxConcurrent: c.Server.MaxConcurrent, MaxSessions: c.Server.MaxSessions, SessionTimeout: c.Server.SessionIdle,
 		Logger: h.log, Now: h.o.Now, OnRefused: h.endpointRefused,

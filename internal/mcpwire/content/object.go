@@ -37,6 +37,9 @@ func Elements(arr []byte) iter.Seq[[]byte] {
 // IsObject says whether a checked raw value is an object.
 func IsObject(raw []byte) bool { return kind(raw) == '{' }
 
+// IsArray says whether a checked raw value is an array.
+func IsArray(raw []byte) bool { return kind(raw) == '[' }
+
 // String decodes a raw JSON string; ok is false if raw is none.
 func String(raw []byte) (s string, ok bool) {
 	raw = bytes.TrimSpace(raw)

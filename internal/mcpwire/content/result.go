@@ -111,6 +111,9 @@ func RefusalResult(o call.Outcome, modern bool) []byte {
 	return r.Raw("_meta", NewObject(nil).Raw(keyOutcome, outcomeJSON(o)).End()).End()
 }
 
+// OutcomeJSON is an outcome as clients are told it.
+func OutcomeJSON(o call.Outcome) []byte { return outcomeJSON(o) }
+
 func outcomeJSON(o call.Outcome) []byte {
 	b, err := o.MarshalJSON()
 	if err != nil { // only a call id could fail to marshal, and a string cannot

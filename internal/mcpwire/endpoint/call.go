@@ -18,14 +18,15 @@ type toolCall struct {
 	progressToken []byte
 	logLevel      string
 	collect       string // the earlier call whose held result is asked for
+	resource      string // the address, of a resources/read; "" of a tools/call
 
 	// post hands a notification on its way to the client, and must not block; nil: nothing can be sent on the way.
 	post func(method string, params []byte)
 }
 
-// place takes a call down the path and says how it ended. It returns soon after ctx ends, which cancel brings about. A panic
+// placeCall takes a call down the path and says how it ended. It returns soon after ctx ends, which cancel brings about. A panic
 // below it is this call's error alone (F-64).
-func (e *Endpoint) place(ctx context.Context, cancel context.CancelFunc, c *toolCall) (a answer) {
+func (e *Endpoint) placeCall(ctx context.Context, cancel context.CancelFunc, c *toolCall) (a answer) {
 	if !e.enter() {
 		return notPlaced("The gateway is shutting down; nothing was sent. Repeat the call later.")
 	}

@@ -177,7 +177,7 @@ func (e *Endpoint) prepare(req *request) (*toolCall, answer, bool) {
 		return nil, failure(http.StatusBadRequest, codeInvalidParams, err.Error()), false
 	}
 	if req.header != nil {
-		if a, ok := e.checkName(req, p.Name); !ok {
+		if a, ok := e.checkName(req, "name", p.Name); !ok {
 			return nil, a, false
 		}
 	}
@@ -194,7 +194,8 @@ func (e *Endpoint) prepare(req *request) (*toolCall, answer, bool) {
 	return &toolCall{request: req, tool: tool, arguments: p.Arguments, progressToken: p.ProgressToken}, answer{}, true
 }
 
-func (e *Endpoint) checkName(req *request, name string) (answer, bool) {
+// checkName compares the header with the member of the params that it repeats.
+func (e *Endpoint) checkName(req *request, member, name string) (answer, bool) {
 	switch names := req.header["Mcp-Name"]; {
 	case len(names) == 0:
 		return e.mismatch(req, "Mcp-Name header is missing"), false
@@ -206,14 +207,14 @@ func (e *Endpoint) checkName(req *request, name string) (answer, bool) {
 		if decoded, err := content.DecodeHeaderValue(names[0]); err == nil && decoded == name {
 			return answer{}, true
 		}
-		return e.mismatch(req, "Mcp-Name header does not match params.name"), false
+		return e.mismatch(req, "Mcp-Name header does not match params."+member), false
 	default:
 		decoded, err := content.DecodeHeaderValue(names[0])
 		if err != nil {
 			return e.mismatch(req, "Mcp-Name header is not validly encoded"), false
 		}
 		if decoded != name {
-			return e.mismatch(req, "Mcp-Name header does not match params.name"), false
+			return e.mismatch(req, "Mcp-Name header does not match params."+member), false
 		}
 		return answer{}, true
 	}

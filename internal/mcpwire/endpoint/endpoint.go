@@ -37,6 +37,7 @@ type Export struct {
 	Instructions string
 	Tools        []Tool          // in the order of the listing
 	Principals   map[string]bool // who may use it; nil: every principal
+	Resources    *Resources      // nil: none are offered
 }
 
 // Options configures an [Endpoint]. Zero numbers and durations take the default that stands with the field.
@@ -50,6 +51,7 @@ type Options struct {
 	Guard *identity.Guard
 
 	Caller Caller
+	World  World // needed if an export has resources
 
 	// Changed, if set, is asked once for each export; a signal on its channel means that the tool set changed. See also
 	// [Endpoint.SetTools], which signals by itself.
@@ -69,7 +71,7 @@ type Options struct {
 	Now    func() time.Time
 
 	// OnRefused is told what was refused before it became a call, for the ledger. kind is one word of malformed, perimeter,
-	// unauthenticated, header_mismatch, unknown_tool, reserved_meta and overloaded; principal is "" if nobody was
+	// unauthenticated, header_mismatch, unknown_tool, unknown_resource, reserved_meta and overloaded; principal is "" if nobody was
 	// recognised; detail is quoted and bounded. It must not block.
 	OnRefused func(kind, principal, detail string)
 }
@@ -117,6 +119,7 @@ type Endpoint struct {
 	slots     *slots
 	requests  *gauge // HTTP requests from before their body is read until they are answered, streams aside
 	listens   *gauge
+	watchers  *watchers
 
 	closingCtx context.Context // ends when Close begins: streams end gracefully
 	closing    <-chan struct{} // its Done
@@ -148,6 +151,7 @@ func New(o Options) (*Endpoint, error) {
 		requests: newGauge(2*o.MaxConcurrent + 64),
 		listens:  newGauge(o.MaxListens),
 	}
+	e.watchers = newWatchers(e)
 	e.closingCtx, e.beginClose = context.WithCancel(context.Background())
 	e.closing = e.closingCtx.Done()
 	e.ctx, e.cancel = context.WithCancel(context.Background())

@@ -36,10 +36,12 @@ const maxPageBytes = 4 << 20
 // export is an [Export] with everything rendered that does not depend on the request.
 type export struct {
 	Export
-	discover []byte // the result of server/discover
-	listing  atomic.Pointer[listing]
-	hub      hub
-	legacy   *legacy
+	discover  []byte // the result of server/discover
+	templates []byte // the array of resources/templates/list; nil: there are no resources
+	identity  []byte
+	listing   atomic.Pointer[listing]
+	hub       hub
+	legacy    *legacy
 }
 
 // listing is one tool set, rendered. It never changes.
@@ -58,7 +60,13 @@ func (e *Endpoint) newExport(x Export) (*export, error) {
 	if err != nil {
 		return nil, err
 	}
-	ex := &export{Export: x, discover: e.renderDiscover(x.Instructions)}
+	ex := &export{Export: x, discover: e.renderDiscover(x.Instructions, x.Resources != nil), identity: e.identity()}
+	if r := x.Resources; r != nil {
+		if e.o.World == nil || r.Read == nil || r.List == nil {
+			return nil, errors.New("resources of nothing")
+		}
+		ex.templates = renderTemplates(r)
+	}
 	ex.listing.Store(l)
 	ex.legacy = e.newLegacy(ex)
 	return ex, nil
@@ -79,7 +87,7 @@ func (e *Endpoint) identity() []byte {
 	return content.NewObject(nil).Raw(keyServerInfo, info).End()
 }
 
-func (e *Endpoint) renderDiscover(instructions string) []byte {
+func (e *Endpoint) renderDiscover(instructions string, resources bool) []byte {
 	versions := []byte{'['}
 	for i, v := range revisions {
 		if i > 0 {
@@ -87,10 +95,14 @@ func (e *Endpoint) renderDiscover(instructions string) []byte {
 		}
 		versions = content.AppendString(versions, v)
 	}
+	capabilities := []byte(`{"tools":{"listChanged":true},"logging":{}}`)
+	if resources {
+		capabilities = []byte(`{"tools":{"listChanged":true},"logging":{},"resources":{"subscribe":true}}`)
+	}
 	o := content.NewObject(nil).
 		String("resultType", "complete").
 		Raw("supportedVersions", append(versions, ']')).
-		Raw("capabilities", []byte(`{"tools":{"listChanged":true},"logging":{}}`))
+		Raw("capabilities", capabilities)
 	if instructions != "" {
 		o.String("instructions", instructions)
 	}

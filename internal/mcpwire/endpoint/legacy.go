@@ -33,12 +33,19 @@ type legacy struct {
 
 func (e *Endpoint) newLegacy(x *export) *legacy {
 	l := &legacy{e: e, sessions: newSessions(e.o.MaxSessions, e.o.SessionTimeout, e.o.Now)}
+	if x.Resources != nil {
+		l.sessions.watch = e.watchers.watch
+	}
+	//lint:ignore SA1019 clients of the older revisions ask for log messages, and are to have them
+	capabilities := &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{ListChanged: true}, Logging: &mcp.LoggingCapabilities{}}
+	if x.Resources != nil {
+		capabilities.Resources = &mcp.ResourceCapabilities{Subscribe: true}
+	}
 	l.server = mcp.NewServer(&mcp.Implementation{Name: e.o.ServerName, Version: e.o.ServerVersion}, &mcp.ServerOptions{
 		Instructions: x.Instructions,
 		// The SDK logs values that clients sent. What is worth an operator's while is logged here.
-		Logger: slog.New(slog.DiscardHandler),
-		//lint:ignore SA1019 clients of the older revisions ask for log messages, and are to have them
-		Capabilities:              &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{ListChanged: true}, Logging: &mcp.LoggingCapabilities{}},
+		Logger:                    slog.New(slog.DiscardHandler),
+		Capabilities:              capabilities,
 		SupportedProtocolVersions: legacyRevisions,
 	})
 	l.server.AddReceivingMiddleware(l.receive)
@@ -121,8 +128,12 @@ func (req *request) within(level func(string)) answer {
 }
 
 // prepareLegacy is prepare for a request within a session.
-func (e *Endpoint) prepareLegacy(req *request, level string) (*toolCall, answer, bool) {
-	c, a, ok := e.prepare(req)
+func (e *Endpoint) prepareLegacy(req *request, level string) (c *toolCall, a answer, ok bool) {
+	if req.method == methodReadResource {
+		c, a, ok = e.prepareRead(req, false)
+	} else {
+		c, a, ok = e.prepare(req)
+	}
 	if !ok {
 		return nil, a, false
 	}
@@ -131,7 +142,10 @@ func (e *Endpoint) prepareLegacy(req *request, level string) (*toolCall, answer,
 		return nil, failure(0, codeInvalidParams, err.Error()), false
 	}
 	e.auditMeta(req, &meta)
-	c.meta, c.logLevel, c.collect = rest, level, meta.Collect
+	c.meta, c.logLevel, c.progressToken = rest, level, meta.ProgressToken
+	if c.resource == "" {
+		c.collect = meta.Collect
+	}
 	return c, answer{}, true
 }
 

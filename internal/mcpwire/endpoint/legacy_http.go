@@ -39,11 +39,19 @@ func (e *Endpoint) serveLegacy(x *exchange, f *content.Frame) {
 		x.w.WriteHeader(http.StatusAccepted)
 	case f.Kind != content.Request:
 		x.w.WriteHeader(http.StatusAccepted) // of no meaning to this server, or an answer to what it never asked
-	case f.Method == methodCallTool:
+	case f.Method == methodCallTool, f.Method == methodReadResource && s.watch != nil:
 		e.callLegacy(x, s, f)
 	default:
 		req := &request{export: x.export, principal: x.principal, session: s.id, id: f.ID, method: f.Method, params: f.Params}
-		a := req.within(func(level string) { sessions.setLevel(s, level) })
+		var a answer
+		switch {
+		case req.offers():
+			a = req.listResources(x.r.Context(), false)
+		case s.watch != nil && (f.Method == methodSubscribe || f.Method == methodUnsubscribe):
+			a = e.subscribing(x.r.Context(), req, s.watch)
+		default:
+			a = req.within(func(level string) { sessions.setLevel(s, level) })
+		}
 		x.write(&a, f.ID)
 	}
 }
@@ -170,6 +178,9 @@ func (e *Endpoint) serveSession(x *exchange) {
 	defer context.AfterFunc(e.closingCtx, cancel)()
 	w := newLivelyWriter(x.w, e.o.KeepAlive)
 	defer w.close()
+	if s.watch != nil {
+		e.running.Go(func() { w.tell(ctx, s.watch) }) // ends with ctx
+	}
 	r := x.sdkRequest(ctx, nil)
 	r.Method = http.MethodGet
 	x.export.legacy.http.ServeHTTP(w, r)

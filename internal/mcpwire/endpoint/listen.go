@@ -2,35 +2,95 @@ package endpoint
 
 import (
 	"bytes"
+	"context"
 	"net/http"
+	"strconv"
 	"time"
 
+	"github.com/ostiary/ostiary/call"
 	"github.com/ostiary/ostiary/internal/mcpwire/content"
 )
 
-// listenFilter reads what a subscriptions/listen asks for. Of all that can be asked for, this server has changes of the
-// tool list; nothing else is acknowledged, and nothing else is ever sent (S-061).
-func listenFilter(params []byte) (tools bool, a answer, ok bool) {
-	filter := content.Member(params, "notifications")
-	if !content.IsObject(filter) {
-		return false, failure(http.StatusBadRequest, codeInvalidParams, "params.notifications must be an object"), false
-	}
-	switch v := content.Member(filter, "toolsListChanged"); string(v) {
-	case "true":
-		return true, answer{}, true
-	case "", "false":
-		return false, answer{}, true
-	default:
-		return false, failure(http.StatusBadRequest, codeInvalidParams, "params.notifications.toolsListChanged must be a boolean"), false
-	}
+// filter is what a subscription listens for.
+type filter struct {
+	tools     bool
+	uris      []string // as the client wrote them, in its order
+	resources map[string]call.Scope
 }
 
-func ackParams(id []byte, tools bool) []byte {
-	filter := content.NewObject(nil)
-	if tools {
-		filter.Bool("toolsListChanged", true)
+// listenFilter reads what a subscriptions/listen asks for. Of all that can be asked for, this server has changes of the
+// tool list, and of the resources that the export offers; nothing else is acknowledged, and nothing else is ever sent (S-061).
+func (x *export) listenFilter(params []byte) (f filter, a answer, ok bool) {
+	asked := content.Member(params, "notifications")
+	if !content.IsObject(asked) {
+		return f, failure(http.StatusBadRequest, codeInvalidParams, "params.notifications must be an object"), false
 	}
-	return content.NewObject(nil).Raw("_meta", subscriptionMeta(id)).Raw("notifications", filter.End()).End()
+	switch v := content.Member(asked, "toolsListChanged"); string(v) {
+	case "true":
+		f.tools = true
+	case "", "false":
+	default:
+		return f, failure(http.StatusBadRequest, codeInvalidParams, "params.notifications.toolsListChanged must be a boolean"), false
+	}
+	list := content.Member(asked, "resourceSubscriptions")
+	if list == nil {
+		return f, answer{}, true
+	}
+	if !content.IsArray(list) {
+		return f, failure(http.StatusBadRequest, codeInvalidParams, "params.notifications.resourceSubscriptions must be an array"), false
+	}
+	f.resources = map[string]call.Scope{}
+	for raw := range content.Elements(list) {
+		uri, ok := content.String(raw)
+		if !ok {
+			return f, failure(http.StatusBadRequest, codeInvalidParams, "params.notifications.resourceSubscriptions must hold strings"), false
+		}
+		if x.Resources == nil || f.resources[uri] != "" {
+			continue
+		}
+		if scope, ok := x.resource(uri); ok {
+			if len(f.uris) == maxWatched {
+				return f, failure(http.StatusBadRequest, codeInvalidParams, "params.notifications.resourceSubscriptions: at most "+strconv.Itoa(maxWatched)+" resources are possible"), false
+			}
+			f.uris, f.resources[uri] = append(f.uris, uri), scope
+		}
+	}
+	return f, answer{}, true
+}
+
+// watchFor begins to watch the resources of a filter.
+func (e *Endpoint) watchFor(ctx context.Context, principal string, f filter) (w *watch, a answer, ok bool) {
+	w = e.watchers.watch(principal)
+	ctx, cancel := context.WithTimeout(ctx, resourcesTime)
+	defer cancel()
+	if err := w.subscribe(ctx, f.resources); err != nil {
+		w.close()
+		return nil, e.notSubscribed(err), false
+	}
+	return w, answer{}, true
+}
+
+func ackParams(id []byte, f filter) []byte {
+	agreed := content.NewObject(nil)
+	if f.tools {
+		agreed.Bool("toolsListChanged", true)
+	}
+	if len(f.uris) > 0 {
+		list := []byte{'['}
+		for i, uri := range f.uris {
+			if i > 0 {
+				list = append(list, ',')
+			}
+			list = content.AppendString(list, uri)
+		}
+		agreed.Raw("resourceSubscriptions", append(list, ']'))
+	}
+	return content.NewObject(nil).Raw("_meta", subscriptionMeta(id)).Raw("notifications", agreed.End()).End()
+}
+
+// updatedOn tells a subscription that a resource has moved.
+func updatedOn(id []byte, uri string) []byte {
+	return content.NewObject(nil).Raw("_meta", subscriptionMeta(id)).String("uri", uri).End()
 }
 
 func changedParams(id []byte) []byte {
@@ -49,7 +109,7 @@ func subscriptionMeta(id []byte) []byte {
 // listenHTTP holds a subscription open on the goroutine of its request, and holds nothing else: no buffer, no goroutine of
 // its own, not the request's body (L-3).
 func (e *Endpoint) listenHTTP(x *exchange, req *request) {
-	tools, a, ok := listenFilter(req.params)
+	f, a, ok := x.export.listenFilter(req.params)
 	if !ok {
 		x.write(&a, req.id)
 		return
@@ -72,15 +132,21 @@ func (e *Endpoint) listenHTTP(x *exchange, req *request) {
 	defer e.requests.lend()()
 
 	id := bytes.Clone(req.id)
+	w, a, ok := e.watchFor(x.r.Context(), x.principal.ID, f)
+	if !ok {
+		x.write(&a, id)
+		return
+	}
+	defer w.close()
 	*req = request{}
 	ch := x.export.hub.join()
 	defer x.export.hub.leave(ch)
 	rc := http.NewResponseController(x.w)
 	x.beginEvents()
-	if !x.event(rc, noteAck, ackParams(id, tools)) {
+	if !x.event(rc, noteAck, ackParams(id, f)) {
 		return
 	}
-	if !tools {
+	if !f.tools {
 		ch = nil // acknowledged as nothing: the stream is only kept open
 	}
 	keep := time.NewTicker(e.o.KeepAlive)
@@ -96,6 +162,12 @@ func (e *Endpoint) listenHTTP(x *exchange, req *request) {
 		case <-ch:
 			if !x.event(rc, noteToolsChange, changedParams(id)) {
 				return
+			}
+		case <-w.news:
+			for _, uri := range w.take() {
+				if !x.event(rc, noteResourceUpdated, updatedOn(id, uri)) {
+					return
+				}
 			}
 		case <-keep.C:
 			if !x.send(rc, commentKeep) {

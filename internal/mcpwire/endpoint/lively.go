@@ -1,9 +1,12 @@
 package endpoint
 
 import (
+	"context"
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/ostiary/ostiary/internal/mcpwire/content"
 )
 
 // livelyWriter keeps a session's GET stream alive with comments. The SDK writes whole events at a time, and begins the
@@ -13,6 +16,8 @@ type livelyWriter struct {
 	rc        *http.ResponseController
 	keepAlive time.Duration
 
+	begun chan struct{} // closed when the stream begins
+
 	mu    sync.Mutex // guards what follows, and writing to w
 	began bool
 	ended bool
@@ -20,7 +25,7 @@ type livelyWriter struct {
 }
 
 func newLivelyWriter(w http.ResponseWriter, keepAlive time.Duration) *livelyWriter {
-	l := &livelyWriter{w: w, rc: http.NewResponseController(w), keepAlive: keepAlive}
+	l := &livelyWriter{w: w, rc: http.NewResponseController(w), keepAlive: keepAlive, begun: make(chan struct{})}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.timer = time.AfterFunc(keepAlive, l.tick)
@@ -49,9 +54,12 @@ func (l *livelyWriter) WriteHeader(code int) {
 	defer l.mu.Unlock()
 	if code == http.StatusOK {
 		l.w.Header()["X-Accel-Buffering"] = headerNoBuffer
-		l.began = true
 	}
 	l.w.WriteHeader(code)
+	if code == http.StatusOK && !l.began {
+		l.began = true
+		close(l.begun)
+	}
 }
 
 // Write passes an event on.
@@ -62,6 +70,30 @@ func (l *livelyWriter) Write(b []byte) (int, error) {
 		return 0, http.ErrHandlerTimeout
 	}
 	return l.w.Write(b)
+}
+
+// tell writes what a session's subscriptions have to tell between the SDK's events, until ctx ends. What comes while there is
+// no stream is told by the next one.
+func (l *livelyWriter) tell(ctx context.Context, w *watch) {
+	select {
+	case <-ctx.Done():
+		return
+	case <-l.begun:
+	}
+	for {
+		for _, uri := range w.take() {
+			event := append(content.AppendNotification([]byte(eventBegin), noteResourceUpdated, updatedParams(uri)), eventEnd...)
+			if _, err := l.Write(event); err != nil {
+				return
+			}
+		}
+		_ = l.FlushError() // a failure shows at the next write
+		select {
+		case <-ctx.Done():
+			return
+		case <-w.news:
+		}
+	}
 }
 
 // FlushError is what http.ResponseController calls.

@@ -22,8 +22,10 @@ type pipe struct {
 	cancel    context.CancelFunc
 	work      sync.WaitGroup // open requests
 
-	legacy *pipeConn // set by the first initialize; used by the reading goroutine alone, like level
+	legacy *pipeConn // set by the first initialize; used by the reading goroutine alone, like level and watch
 	level  string
+	watch  *watch         // the subscriptions of the handshake era; nil: there have been none
+	told   sync.WaitGroup // the goroutine that tells of them
 
 	mu   sync.Mutex // guards open
 	open map[string]*pipeRequest
@@ -168,11 +170,10 @@ func (p *pipe) takeModern(f *content.Frame) {
 	req := &request{export: p.export, principal: p.principal, id: f.ID, method: f.Method, params: f.Params}
 	meta, a, ok := p.e.checkModern(req)
 	if ok {
-		switch f.Method {
-		case methodCallTool:
+		switch {
+		case f.Method == methodCallTool, f.Method == methodReadResource && req.offers():
 			var c *toolCall
-			if c, a, ok = p.e.prepare(req); ok {
-				c.modern, c.meta, c.logLevel, c.collect = true, meta.rest, meta.LogLevel, meta.Collect
+			if c, a, ok = p.e.prepareModern(req, &meta); ok {
 				go func() { // p.work waits for it
 					defer cancel()
 					a := p.call(ctx, cancel, r, c)
@@ -180,13 +181,20 @@ func (p *pipe) takeModern(f *content.Frame) {
 				}()
 				return
 			}
-		case methodListTools:
+		case req.offers():
+			go func() { // p.work waits for it
+				defer cancel()
+				a := req.listResources(ctx, true)
+				p.answer(r, &a, true)
+			}()
+			return
+		case f.Method == methodListTools:
 			a = req.list(true)
-		case methodDiscover:
+		case f.Method == methodDiscover:
 			a = answer{result: p.export.discover}
-		case methodListen:
-			var tools bool
-			if tools, a, ok = listenFilter(req.params); ok && !p.e.listens.take() {
+		case f.Method == methodListen:
+			var asked filter
+			if asked, a, ok = p.export.listenFilter(req.params); ok && !p.e.listens.take() {
 				a, ok = failure(0, codeInternal, "Unavailable: too many subscriptions"), false
 			}
 			if ok {
@@ -196,7 +204,7 @@ func (p *pipe) takeModern(f *content.Frame) {
 				go func() { // p.work waits for it
 					defer cancel()
 					defer p.e.listens.give()
-					p.listen(ctx, r, tools)
+					p.listen(ctx, r, asked)
 				}()
 				return
 			}
@@ -225,18 +233,28 @@ func (p *pipe) call(ctx context.Context, cancel context.CancelFunc, r *pipeReque
 }
 
 // listen holds a subscription until its client cancels it or the pipe or the endpoint ends.
-func (p *pipe) listen(ctx context.Context, r *pipeRequest, tools bool) {
+func (p *pipe) listen(ctx context.Context, r *pipeRequest, f filter) {
+	w, a, ok := p.e.watchFor(ctx, p.principal.ID, f)
+	if !ok {
+		p.answer(r, &a, true)
+		return
+	}
+	defer w.close()
 	ch := p.export.hub.join()
 	defer p.export.hub.leave(ch)
-	p.notify(noteAck, ackParams(r.id, tools))
+	p.notify(noteAck, ackParams(r.id, f))
 	changes := ch
-	if !tools {
+	if !f.tools {
 		changes = nil
 	}
 	for {
 		select {
 		case <-changes:
 			p.notify(noteToolsChange, changedParams(r.id))
+		case <-w.news:
+			for _, uri := range w.take() {
+				p.notify(noteResourceUpdated, updatedOn(r.id, uri))
+			}
 		case <-p.e.closing:
 			// On a shared channel the end of a stream is told by a cancellation as well (cancellation, schema).
 			p.notify(noteCancelled, content.NewObject(nil).Raw("requestId", r.id).End())
@@ -298,4 +316,8 @@ func (p *pipe) end(why error) {
 		p.legacy.end()
 	}
 	<-idle
+	if p.watch != nil {
+		p.watch.close()
+	}
+	p.told.Wait()
 }

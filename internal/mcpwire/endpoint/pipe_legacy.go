@@ -22,9 +22,13 @@ func (p *pipe) takeLegacy(f *content.Frame) {
 		p.initialize(f)
 	case p.legacy == nil && f.Method != methodPing:
 		p.refuse(f.ID, failure(0, codeInvalidParams, `params._meta["`+keyVersion+`"] is required, or initialize first`))
-	case f.Method == methodCallTool:
+	case f.Method == methodCallTool, f.Method == methodReadResource && req.offers():
 		req.session = p.legacy.id
 		p.callLegacy(req)
+	case req.offers():
+		p.listLegacy(req)
+	case p.export.Resources != nil && (f.Method == methodSubscribe || f.Method == methodUnsubscribe):
+		p.refuse(f.ID, p.e.subscribing(p.ctx, req, p.watching()))
 	default:
 		p.refuse(f.ID, req.within(func(level string) { p.level = level }))
 	}
@@ -48,6 +52,41 @@ func (p *pipe) callLegacy(req *request) {
 		a := p.call(ctx, cancel, r, c)
 		p.answer(r, &a, false)
 	}()
+}
+
+func (p *pipe) listLegacy(req *request) {
+	ctx, cancel := context.WithCancel(p.ctx)
+	r := p.begin(req.id, cancel)
+	if r == nil {
+		cancel()
+		return
+	}
+	go func() { // p.work waits for it
+		defer cancel()
+		a := req.listResources(ctx, false)
+		p.answer(r, &a, false)
+	}()
+}
+
+// watching is what the pipe's session listens for.
+func (p *pipe) watching() *watch {
+	if p.watch == nil {
+		w := p.e.watchers.watch(p.principal.ID)
+		p.watch = w
+		p.told.Go(func() { // ends with p.ctx
+			for {
+				select {
+				case <-p.ctx.Done():
+					return
+				case <-w.news:
+				}
+				for _, uri := range w.take() {
+					p.notify(noteResourceUpdated, updatedParams(uri))
+				}
+			}
+		})
+	}
+	return p.watch
 }
 
 func (p *pipe) initialize(f *content.Frame) {

@@ -16,7 +16,8 @@ type sessions struct {
 	max     int
 	timeout time.Duration
 	now     func() time.Time
-	waiting sync.WaitGroup // a goroutine for each session, and one for each that is being ended
+	waiting sync.WaitGroup                // a goroutine for each session, and one for each that is being ended
+	watch   func(principal string) *watch // for the subscriptions of a session; nil: there are none
 
 	mu     sync.Mutex // guards what follows
 	byID   map[string]*session
@@ -30,13 +31,14 @@ type handle interface {
 	Close() error // ends it; may wait
 }
 
-// session is one of them. id, ctx and ss do not change; the other fields are guarded by sessions.mu.
+// session is one of them. id, ctx, ss and watch do not change; the other fields are guarded by sessions.mu.
 type session struct {
 	id        string
 	ss        handle
 	ctx       context.Context // ends with the session
 	cancel    context.CancelFunc
 	principal string
+	watch     *watch // nil: there is nothing to subscribe to
 	level     string
 	open      map[string]context.CancelFunc // calls, by the key of their id
 	refs      int                           // requests and streams in progress
@@ -68,6 +70,10 @@ func (t *sessions) bind(ss handle, principal string) error {
 	}
 	s := &session{id: ss.ID(), ss: ss, principal: principal, open: make(map[string]context.CancelFunc), used: t.now()}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
+	if t.watch != nil {
+		s.watch = t.watch(principal)
+		context.AfterFunc(s.ctx, s.watch.close)
+	}
 	t.byID[s.id] = s
 	s.timer = time.AfterFunc(t.timeout, func() { t.expire(s) })
 	t.waiting.Go(func() {
