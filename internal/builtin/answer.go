@@ -179,7 +179,7 @@ func (q *query) delta(arguments []byte) error {
 			return err
 		}
 		if after > out.Head {
-			return &refusal{codeAhead, fmt.Sprintf("the scope %s has %d commits, not %d", in.Scope, out.Head, after)}
+			return &refusal{call.CodeFrontierUnknown, fmt.Sprintf("the scope %s has %d commits, not %d", in.Scope, out.Head, after)}
 		}
 		news, err := world.Since(v, call.Frontier{in.Scope: after}, world.Bound{Commits: int(min(limit, pageMost)), Bytes: pageBytes})
 		out.Commits, out.Next = shown(news.Commits), news.UpTo[in.Scope]
@@ -274,5 +274,3 @@ func integer(name string, raw jsontext.Value, byDefault int64) (int64, error) {
 	}
 	return 0, &refusal{call.CodeInvalidArguments, name + " is not an integer that can be"}
 }
-
-const codeAhead = call.CodeInvalidArguments

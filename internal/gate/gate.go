@@ -186,6 +186,9 @@ func (g *Gate) Call(ctx context.Context, r call.Request) call.Reply {
 	// and goes out if they release it.
 	reply = p.awaitRelease(ctx, reply)
 	reply.Frontier = p.seenAfter(at)
+	if reply.Result != nil && answer.Frontier != nil { // it was read out of the world itself
+		reply.Frontier = answer.Frontier
+	}
 	return reply
 }
 
