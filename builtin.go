@@ -6,6 +6,7 @@ import (
 	"maps"
 
 	"github.com/ostiary/ostiary/call"
+	"github.com/ostiary/ostiary/internal/admission"
 	"github.com/ostiary/ostiary/internal/builtin"
 	"github.com/ostiary/ostiary/internal/gate"
 	"github.com/ostiary/ostiary/internal/ledger"
@@ -114,7 +115,7 @@ func (h *Host) recordBuiltIns(ctx context.Context) error {
 		})
 	})
 	if err == nil && !maps.Equal(now, known) {
-		err = h.record(ctx, ledger.KindAdmission, map[string]any{"provider": call.WorldPackage, "state": "admitted", "decider": byBuild, "definitions": now})
+		err = h.record(ctx, ledger.KindAdmission, map[string]any{"provider": call.WorldPackage, "state": admission.Admitted.String(), "decider": byBuild, "definitions": now})
 	}
 	if err != nil {
 		return fmt.Errorf("record the built-in tools: %w", err)
