@@ -8,6 +8,7 @@ type CallParams struct {
 	Arguments      []byte // a JSON object, or nil: absent
 	Meta           []byte // _meta, a JSON object, or nil: absent
 	ProgressToken  []byte // from _meta: a JSON string or number, or nil
+	Frontier       []byte // from _meta: any JSON value, or nil (R5.6)
 	InputResponses []byte // a JSON object, or nil: the answers of a multi round-trip retry
 	RequestState   []byte // a JSON string, or nil: to be echoed byte for byte
 }
@@ -64,6 +65,7 @@ func ParseCallParams(params []byte) (CallParams, error) {
 		return CallParams{}, ErrToolName
 	}
 	if p.Meta != nil {
+		p.Frontier = Member(p.Meta, keyFrontier)
 		if p.ProgressToken = Member(p.Meta, keyProgressToken); p.ProgressToken != nil {
 			if k := kind(p.ProgressToken); k != '"' && k != '0' {
 				return CallParams{}, ErrProgressToken

@@ -82,7 +82,7 @@ func TestR4_6_UnknownResult(t *testing.T) {
 		`{}`:                                   "Nobody knows.",
 	} {
 		for _, modern := range []bool{true, false} {
-			got := UnknownResult([]byte("<"), []byte(in), o, call.Provenance{Provider: "p", Verdict: "ACCEPTED_OBSERVATION"}, modern)[1:]
+			got := UnknownResult([]byte("<"), &call.Reply{Result: []byte(in), Outcome: o, Provenance: call.Provenance{Provider: "p", Verdict: "ACCEPTED_OBSERVATION"}}, modern)[1:]
 			if err := CheckValue(got, FrameLimits{}); err != nil {
 				t.Fatalf("%s: %v", got, err)
 			}

@@ -19,6 +19,7 @@ const (
 
 	ownPrefix   = "org.ostiary/"
 	keyFrontier = ownPrefix + "frontier"
+	keyMissed   = ownPrefix + "missed"
 	keyOutcome  = ownPrefix + "outcome"
 	keyCall     = ownPrefix + "call"
 
@@ -41,8 +42,7 @@ type ReservedMeta struct {
 	Tracestate  string
 	Baggage     string
 
-	Frontier []byte // _meta["org.ostiary/frontier"], any JSON value (R5.6)
-	Collect  string // _meta["org.ostiary/call"], the earlier call whose held result is asked for
+	Collect string // _meta["org.ostiary/call"], the earlier call whose held result is asked for
 
 	// Stripped names keys that were taken out and mean nothing here, for the audit (S-017): the first few, and how many.
 	Stripped      []string
@@ -140,8 +140,7 @@ func (r *ReservedMeta) take(name, v []byte) error {
 		r.LogLevel, _ = String(v)
 	case keySubscriptionID:
 		r.SubscriptionID = v
-	case keyFrontier:
-		r.Frontier = v
+	case keyFrontier: // CallParams has it; nothing else may state one
 	case keyCall:
 		if k != '"' {
 			return wrong("a string")

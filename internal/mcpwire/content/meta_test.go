@@ -52,7 +52,7 @@ func TestSplitMetaFields(t *testing.T) {
 		t.Fatal(err)
 	}
 	if r.ProtocolVersion != "v" || string(r.ClientInfo) != `{"name":"n"}` || string(r.ClientCapabilities) != `{"x":{}}` || r.LogLevel != "debug" ||
-		string(r.SubscriptionID) != `"s"` || string(r.ProgressToken) != "12345678901234567890" || string(r.Frontier) != `{"a":1}` || r.Collect != "c1" || string(rest) != `{"mine":true}` {
+		string(r.SubscriptionID) != `"s"` || string(r.ProgressToken) != "12345678901234567890" || r.StrippedCount != 0 || r.Collect != "c1" || string(rest) != `{"mine":true}` {
 		t.Errorf("got %+v, rest %s", r, rest)
 	}
 	for _, bad := range []string{

@@ -6,26 +6,12 @@ import (
 	"github.com/ostiary/ostiary/call"
 )
 
-// WithOutcome appends a provider's result for a client: byte for byte, with the outcome and, if there is one, the
-// provenance added to its _meta. A provider's own values under those keys are dropped, since only the runtime speaks there.
-// For a client of the modern era a missing resultType is added, because that era requires one.
-func WithOutcome(dst, result []byte, o call.Outcome, p call.Provenance, modern bool) []byte {
-	outcome, provenance := outcomeJSON(o), provenanceJSON(p)
-	size := len(outcome) + len(provenance) + 64
-	meta := Member(result, "_meta")
-	switch {
-	case kind(meta) != '{':
-		own := NewObject(make([]byte, 0, size)).Raw(keyOutcome, outcome)
-		if provenance != nil {
-			own.Raw(keyProvenance, provenance)
-		}
-		meta = own.End()
-	case provenance != nil:
-		meta = ReplaceMember(make([]byte, 0, len(meta)+size), meta, keyOutcome, outcome)
-		meta = ReplaceMember(make([]byte, 0, len(meta)+size), meta, keyProvenance, provenance)
-	default:
-		meta = ReplaceMember(make([]byte, 0, len(meta)+size), dropMember(meta, keyProvenance), keyOutcome, outcome)
-	}
+// WithOutcome appends a provider's result for a client: byte for byte, with what the runtime says of it added to its _meta.
+// A provider's own values under the runtime's keys are dropped, since only the runtime speaks there. For a client of the
+// modern era a missing resultType is added, because that era requires one.
+func WithOutcome(dst []byte, r *call.Reply, modern bool) []byte {
+	result := r.Result
+	meta := ownMeta(Member(result, "_meta"), r)
 	if dst == nil {
 		dst = make([]byte, 0, len(result)+len(meta)+64)
 	}
@@ -33,20 +19,6 @@ func WithOutcome(dst, result []byte, o call.Outcome, p call.Provenance, modern b
 		result = ReplaceMember(make([]byte, 0, len(result)+32), result, "resultType", []byte(`"complete"`))
 	}
 	return ReplaceMember(dst, result, "_meta", meta)
-}
-
-// dropMember is an object without one of its members; obj itself if it has none of that name.
-func dropMember(obj []byte, name string) []byte {
-	if Member(obj, name) == nil {
-		return obj
-	}
-	o := NewObject(make([]byte, 0, len(obj)))
-	for k, v := range Members(obj) {
-		if k != name {
-			o.Raw(k, v)
-		}
-	}
-	return o.End()
 }
 
 // provenanceJSON is what a client is told of where a result comes from; nil if there is nothing to tell.
@@ -69,21 +41,17 @@ func provenanceJSON(p call.Provenance) []byte {
 // UnknownResult appends the answer to a call whose provider does not know what it did (R4.6): our words first, then what the
 // provider says of it, which a firewall has let in. It is an error whatever the provider says, and nothing of it can be taken
 // for a result: no structured content, and no key but the content.
-func UnknownResult(dst, result []byte, o call.Outcome, p call.Provenance, modern bool) []byte {
-	r := NewObject(dst)
+func UnknownResult(dst []byte, r *call.Reply, modern bool) []byte {
+	o := NewObject(dst)
 	if modern {
-		r.String("resultType", resultComplete)
+		o.String("resultType", resultComplete)
 	}
-	blocks := append([]byte{'['}, textBlock(messageOf(o))...)
-	for b := range Elements(Member(result, "content")) {
+	blocks := append([]byte{'['}, textBlock(messageOf(r.Outcome))...)
+	for b := range Elements(Member(r.Result, "content")) {
 		blocks = append(append(blocks, ','), b...)
 	}
-	r.Raw("content", append(blocks, ']')).Bool("isError", true)
-	meta := NewObject(nil).Raw(keyOutcome, outcomeJSON(o))
-	if said := provenanceJSON(p); said != nil {
-		meta.Raw(keyProvenance, said)
-	}
-	return r.Raw("_meta", meta.End()).End()
+	o.Raw("content", append(blocks, ']')).Bool("isError", true)
+	return o.Raw("_meta", ownMeta(nil, r)).End()
 }
 
 func messageOf(o call.Outcome) string {
@@ -99,16 +67,17 @@ func textBlock(text string) []byte {
 }
 
 // RefusalResult is what a client gets when the path itself speaks: a tool result with isError, one text block fit for a
-// model, and the outcome. It never holds words of the provider.
-func RefusalResult(o call.Outcome, modern bool) []byte {
-	text := messageOf(o)
-	r := NewObject(make([]byte, 0, 256+len(text)))
+// model, and the outcome. It never holds words of the provider; what a caller has missed stands below ours, marked as what
+// it is.
+func RefusalResult(r *call.Reply, modern bool) []byte {
+	text := messageOf(r.Outcome) + missedText(r.Missed)
+	o := NewObject(make([]byte, 0, 256+len(text)))
 	if modern {
-		r.String("resultType", resultComplete)
+		o.String("resultType", resultComplete)
 	}
-	r.Raw("content", append(append([]byte{'['}, textBlock(text)...), ']'))
-	r.Bool("isError", true)
-	return r.Raw("_meta", NewObject(nil).Raw(keyOutcome, outcomeJSON(o)).End()).End()
+	o.Raw("content", append(append([]byte{'['}, textBlock(text)...), ']'))
+	o.Bool("isError", true)
+	return o.Raw("_meta", ownMeta(nil, r)).End()
 }
 
 // OutcomeJSON is an outcome as clients are told it.

@@ -16,6 +16,7 @@ type toolCall struct {
 	arguments     []byte
 	meta          []byte // the caller's own keys
 	progressToken []byte
+	frontier      call.Frontier // nil: the caller does not say
 	logLevel      string
 	collect       string // the earlier call whose held result is asked for
 	resource      string // the address, of a resources/read; "" of a tools/call
@@ -51,6 +52,7 @@ func (e *Endpoint) placeCall(ctx context.Context, cancel context.CancelFunc, c *
 		Tool:      c.tool.Descriptor.ID,
 		Arguments: c.arguments,
 		Meta:      c.meta,
+		Frontier:  c.frontier,
 		LogLevel:  c.logLevel,
 		Collect:   call.ID(c.collect),
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ostiary/ostiary/call"
 	"github.com/ostiary/ostiary/internal/mcpwire/content"
+	"github.com/ostiary/ostiary/internal/world"
 )
 
 // Keys of _meta that this package writes.
@@ -176,6 +177,12 @@ func (e *Endpoint) prepare(req *request) (*toolCall, answer, bool) {
 	if err != nil {
 		return nil, failure(http.StatusBadRequest, codeInvalidParams, err.Error()), false
 	}
+	var frontier call.Frontier
+	if p.Frontier != nil {
+		if frontier, err = world.ReadFrontier(p.Frontier); err != nil {
+			return nil, failure(http.StatusBadRequest, codeInvalidParams, `params._meta["org.ostiary/frontier"]: `+err.Error()), false
+		}
+	}
 	if req.header != nil {
 		if a, ok := e.checkName(req, "name", p.Name); !ok {
 			return nil, a, false
@@ -191,7 +198,7 @@ func (e *Endpoint) prepare(req *request) (*toolCall, answer, bool) {
 			return nil, e.mismatch(req, err.Error()), false
 		}
 	}
-	return &toolCall{request: req, tool: tool, arguments: p.Arguments, progressToken: p.ProgressToken}, answer{}, true
+	return &toolCall{request: req, tool: tool, arguments: p.Arguments, progressToken: p.ProgressToken, frontier: frontier}, answer{}, true
 }
 
 // checkName compares the header with the member of the params that it repeats.

@@ -60,15 +60,15 @@ func (a *answer) appendResult(dst []byte, modern bool) []byte {
 		return append(dst, a.result...)
 	}
 	if a.reply.Result == nil {
-		return append(dst, content.RefusalResult(a.reply.Outcome, modern)...)
+		return append(dst, content.RefusalResult(a.reply, modern)...)
 	}
 	start := len(dst)
 	if a.reply.Outcome.Status == call.StatusUnknown { // the provider's words on what it does not know
-		dst = content.UnknownResult(dst, a.reply.Result, a.reply.Outcome, a.reply.Provenance, modern)
+		dst = content.UnknownResult(dst, a.reply, modern)
 		flatten(dst[start:])
 		return dst
 	}
-	dst = content.WithOutcome(dst, a.reply.Result, a.reply.Outcome, a.reply.Provenance, modern)
+	dst = content.WithOutcome(dst, a.reply, modern)
 	flatten(dst[start:])
 	return dst
 }
