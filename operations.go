@@ -97,8 +97,10 @@ type CallRequest struct {
 	// Tool is a tool id, or a shorter form that means exactly one tool: package.name, package/name, or the bare name.
 	Tool string `json:"tool"`
 	// Arguments is a raw JSON object; empty: none.
-	Arguments JSON          `json:"arguments,omitempty"`
-	Timeout   time.Duration `json:"timeout,omitempty"` // 0: the provider's
+	Arguments JSON `json:"arguments,omitempty"`
+	// Frontier is what the call is based on (R5.6); nil: it does not say. An empty one says that nothing has been seen.
+	Frontier call.Frontier `json:"frontier,omitzero"`
+	Timeout  time.Duration `json:"timeout,omitempty"` // 0: the provider's
 	// Progress takes progress lines; nil: they are not wanted. It does not cross processes.
 	Progress func(progress, total, message string) `json:"-"`
 }
@@ -110,6 +112,9 @@ type CallReply struct {
 	Result  JSON         `json:"result,omitempty"`  // the provider's result, byte for byte
 	Text    string       `json:"text,omitempty"`    // its normalised text (R3.6)
 	Error   *RPCError    `json:"error,omitempty"`   // the provider's JSON-RPC error
+
+	Frontier call.Frontier `json:"frontier,omitzero"` // what has been seen of the world after the call; nil if none was stated
+	Missed   []call.Commit `json:"missed,omitempty"`  // what a stale frontier does not know, oldest first, as much as fits
 }
 
 // RPCError is a JSON-RPC error that a provider answered with.
@@ -254,17 +259,20 @@ func (h *Host) Call(ctx context.Context, r CallRequest) (CallReply, error) {
 	if err := checkArguments(id, r.Arguments); err != nil {
 		return CallReply{}, err
 	}
+	if err := world.CheckFrontier(r.Frontier); err != nil {
+		return CallReply{}, fmt.Errorf("call %s: %w: %w", id, ErrInvalidQuery, err)
+	}
 	if r.Timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, r.Timeout)
 		defer cancel()
 	}
-	req := call.Request{Principal: operator, Tool: id, Arguments: r.Arguments}
+	req := call.Request{Principal: operator, Tool: id, Arguments: r.Arguments, Frontier: r.Frontier}
 	if r.Progress != nil {
 		req.Progress = func(p call.Progress) { r.Progress(string(p.Progress), string(p.Total), p.Message) }
 	}
 	reply := h.gate.Call(ctx, req)
-	out := CallReply{Outcome: reply.Outcome, Message: reply.Outcome.Message, Result: reply.Result}
+	out := CallReply{Outcome: reply.Outcome, Message: reply.Outcome.Message, Result: reply.Result, Frontier: reply.Frontier, Missed: reply.Missed}
 	if reply.Error != nil {
 		out.Error = &RPCError{Code: reply.Error.Code, Message: reply.Error.Message, Data: reply.Error.Data}
 	}

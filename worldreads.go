@@ -55,6 +55,15 @@ type WorldNews struct {
 	More     int64         `json:"more"`     // commits that wait already
 }
 
+// ReadFrontier reads a frontier from JSON, strictly: an object of scopes and of integers from 0, at most 256.
+func ReadFrontier(raw []byte) (call.Frontier, error) {
+	f, err := world.ReadFrontier(raw)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrInvalidQuery, err)
+	}
+	return f, nil
+}
+
 const (
 	deltaDefault, deltaMost = 100, 1000
 	scopesMost              = 1000

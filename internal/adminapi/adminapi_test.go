@@ -2,6 +2,7 @@ package adminapi
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -26,6 +27,7 @@ type fake struct {
 	answer any
 	err    error
 	call   func(context.Context) (ostiary.CallReply, error) // nil: as any other operation
+	waits  chan struct{}                                    // WorldNext says that it waits
 }
 
 func answer[R any](f *fake, asked ...any) (r R, err error) {
@@ -88,11 +90,32 @@ func (f *fake) Explain(_ context.Context, q ostiary.ExplainRequest) (ostiary.JSO
 	return answer[ostiary.JSON](f, q)
 }
 
+func (f *fake) WorldHead(_ context.Context, scopes []call.Scope) (call.Frontier, error) {
+	return answer[call.Frontier](f, scopes)
+}
+func (f *fake) WorldScopes(_ context.Context, after call.Scope, limit int) (ostiary.WorldScopes, error) {
+	return answer[ostiary.WorldScopes](f, after, limit)
+}
+func (f *fake) WorldDelta(_ context.Context, scope call.Scope, after int64, limit int) (ostiary.WorldDelta, error) {
+	return answer[ostiary.WorldDelta](f, scope, after, limit)
+}
+func (f *fake) WorldNext(ctx context.Context, seen call.Frontier, wait time.Duration) (ostiary.WorldNews, error) {
+	if f.answer == nil { // nothing comes
+		f.waits <- struct{}{}
+		<-ctx.Done()
+		return ostiary.WorldNews{}, ctx.Err()
+	}
+	return answer[ostiary.WorldNews](f, seen, wait)
+}
+
 // fill gives every exported field of a value something to carry.
 func fill(v reflect.Value, n *int) {
 	*n++
 	switch v.Interface().(type) {
 	case ostiary.JSON:
+		v.SetBytes(fmt.Appendf(nil, `{"n":%d,"exact":9007199254740993}`, *n))
+		return
+	case json.RawMessage:
 		v.SetBytes(fmt.Appendf(nil, `{"n":%d,"exact":9007199254740993}`, *n))
 		return
 	case call.Outcome:
@@ -137,10 +160,10 @@ func fill(v reflect.Value, n *int) {
 	}
 }
 
-// operations are the methods of both interfaces, by name.
+// operations are the methods of the interfaces, by name.
 func operations() map[string]reflect.Method {
 	m := map[string]reflect.Method{}
-	for _, t := range []reflect.Type{reflect.TypeFor[ostiary.Operations](), reflect.TypeFor[ostiary.Review]()} {
+	for _, t := range []reflect.Type{reflect.TypeFor[ostiary.Operations](), reflect.TypeFor[ostiary.Review](), reflect.TypeFor[ostiary.World]()} {
 		for i := range t.NumMethod() {
 			m[t.Method(i).Name] = t.Method(i)
 		}
@@ -302,7 +325,7 @@ func TestR3_1_AGatewayThatGoesLeavesTheOutcomeUnknown(t *testing.T) {
 // What is no request of ours is refused before anything is done.
 func TestBadRequests(t *testing.T) {
 	f := &fake{}
-	h := routes(f, slog.New(slog.DiscardHandler))
+	h := routes(f, slog.New(slog.DiscardHandler), t.Context())
 	for name, c := range map[string]struct {
 		method, path, body string
 		want               int
@@ -325,5 +348,39 @@ func TestBadRequests(t *testing.T) {
 func TestDialWithoutAGateway(t *testing.T) {
 	if _, err := Dial(t.Context(), t.TempDir()); !errors.Is(err, ErrNotRunning) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// A command that waits for something to happen does not hold up the end of a gateway, and gets an answer.
+func TestR5_7_WaitingEndsWithTheServer(t *testing.T) {
+	dir := t.TempDir()
+	f := &fake{waits: make(chan struct{}, 1)}
+	s, err := Serve(dir, f, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := Dial(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := call.Frontier{"qq:all": 3}
+	type result struct {
+		news ostiary.WorldNews
+		err  error
+	}
+	got := make(chan result, 1)
+	go func() {
+		news, err := c.WorldNext(t.Context(), seen, time.Hour)
+		got <- result{news, err}
+	}()
+	<-f.waits
+	if err := s.Close(t.Context()); err != nil {
+		t.Errorf("close: %v", err)
+	}
+	if r := <-got; r.err != nil || len(r.news.Commits) != 0 || !maps.Equal(r.news.Frontier, seen) {
+		t.Errorf("got %+v", r)
+	}
+	if _, err := c.WorldNext(t.Context(), seen, time.Hour); !errors.Is(err, ErrNotRunning) {
+		t.Errorf("afterwards: %v", err)
 	}
 }

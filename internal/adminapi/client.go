@@ -16,12 +16,13 @@ import (
 	"time"
 
 	"github.com/ostiary/ostiary"
+	"github.com/ostiary/ostiary/call"
 )
 
 // ErrNotRunning says that no gateway answers on the data directory.
 var ErrNotRunning = errors.New("no gateway is running on this data directory")
 
-// Client asks a running gateway. It implements [ostiary.Operations] and [ostiary.Review].
+// Client asks a running gateway. It implements [ostiary.Operations], [ostiary.Review] and [ostiary.World].
 type Client struct{ http *http.Client }
 
 var _ Gateway = (*Client)(nil)
@@ -129,6 +130,26 @@ func (c *Client) DecideEvidence(ctx context.Context, id, verb, reason string) (o
 // Explain asks which rule would decide about a call.
 func (c *Client) Explain(ctx context.Context, q ostiary.ExplainRequest) (ostiary.JSON, error) {
 	return ask[ostiary.JSON](ctx, c, "Explain", q)
+}
+
+// WorldHead asks where scopes stand.
+func (c *Client) WorldHead(ctx context.Context, scopes []call.Scope) (call.Frontier, error) {
+	return ask[call.Frontier](ctx, c, "WorldHead", ofScopes{scopes})
+}
+
+// WorldScopes asks which scopes have a commit.
+func (c *Client) WorldScopes(ctx context.Context, after call.Scope, limit int) (ostiary.WorldScopes, error) {
+	return ask[ostiary.WorldScopes](ctx, c, "WorldScopes", afterScope{after, limit})
+}
+
+// WorldDelta asks for commits of a scope.
+func (c *Client) WorldDelta(ctx context.Context, scope call.Scope, after int64, limit int) (ostiary.WorldDelta, error) {
+	return ask[ostiary.WorldDelta](ctx, c, "WorldDelta", afterSequence{scope, after, limit})
+}
+
+// WorldNext waits for commits above a frontier.
+func (c *Client) WorldNext(ctx context.Context, seen call.Frontier, wait time.Duration) (ostiary.WorldNews, error) {
+	return ask[ostiary.WorldNews](ctx, c, "WorldNext", sinceFrontier{seen, wait})
 }
 
 // ask has one operation done.

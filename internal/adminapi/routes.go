@@ -8,8 +8,10 @@ import (
 	"log/slog"
 	"net/http"
 	"sync"
+	"time"
 
 	"github.com/ostiary/ostiary"
+	"github.com/ostiary/ostiary/call"
 )
 
 // maxBody bounds one request; arguments of a call are the largest part of it.
@@ -23,7 +25,8 @@ var paths = map[string]string{
 	"Approvals": "/v1/approvals", "Approval": "/v1/approval", "Decide": "/v1/approval/decide", "Revoke": "/v1/approval/revoke",
 	"Taints": "/v1/taints", "DropTaint": "/v1/taint/drop",
 	"Evidence": "/v1/evidence", "EvidenceContent": "/v1/evidence/content", "DecideEvidence": "/v1/evidence/decide",
-	"Explain": "/v1/explain",
+	"Explain":   "/v1/explain",
+	"WorldHead": "/v1/world/head", "WorldScopes": "/v1/world/scopes", "WorldDelta": "/v1/world/delta", "WorldNext": "/v1/world/next",
 }
 
 // The parameters of operations that have more than one, or none that is a type of its own.
@@ -34,6 +37,20 @@ type (
 	allOrWaiting struct{ All bool }
 	ofID         struct{ ID string }
 	onEvidence   struct{ ID, Verb, Reason string }
+	ofScopes     struct{ Scopes []call.Scope }
+	afterScope   struct {
+		After call.Scope
+		Limit int
+	}
+	afterSequence struct {
+		Scope call.Scope
+		After int64
+		Limit int
+	}
+	sinceFrontier struct {
+		Seen call.Frontier
+		Wait time.Duration
+	}
 
 	// calling is a call that can be cancelled, under an id that its caller has made up.
 	calling struct {
@@ -88,8 +105,9 @@ func (c *calls) cancel(_ context.Context, p ofID) (bool, error) {
 	return ok, nil
 }
 
-// routes has one route an operation.
-func routes(gw Gateway, logger *slog.Logger) http.Handler {
+// routes has one route an operation. What only waits for something to happen ends with an empty answer when the server is
+// about to close.
+func routes(gw Gateway, logger *slog.Logger, closing context.Context) http.Handler {
 	mux := http.NewServeMux()
 	serve(mux, logger, "Status", func(ctx context.Context, _ none) (ostiary.Status, error) { return gw.Status(ctx) })
 	serve(mux, logger, "Tools", func(ctx context.Context, _ none) ([]ostiary.ToolInfo, error) { return gw.Tools(ctx) })
@@ -125,6 +143,23 @@ func routes(gw Gateway, logger *slog.Logger) http.Handler {
 	})
 
 	serve(mux, logger, "Explain", gw.Explain)
+	serve(mux, logger, "WorldHead", func(ctx context.Context, p ofScopes) (call.Frontier, error) { return gw.WorldHead(ctx, p.Scopes) })
+	serve(mux, logger, "WorldScopes", func(ctx context.Context, p afterScope) (ostiary.WorldScopes, error) {
+		return gw.WorldScopes(ctx, p.After, p.Limit)
+	})
+	serve(mux, logger, "WorldDelta", func(ctx context.Context, p afterSequence) (ostiary.WorldDelta, error) {
+		return gw.WorldDelta(ctx, p.Scope, p.After, p.Limit)
+	})
+	serve(mux, logger, "WorldNext", func(ctx context.Context, p sinceFrontier) (ostiary.WorldNews, error) {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(closing, cancel)()
+		news, err := gw.WorldNext(ctx, p.Seen, p.Wait)
+		if err != nil && closing.Err() != nil {
+			return ostiary.WorldNews{Commits: []call.Commit{}, Frontier: p.Seen}, nil
+		}
+		return news, err
+	})
 	return mux
 }
 

@@ -17,6 +17,7 @@ import (
 type Server struct {
 	srv  *http.Server
 	path string
+	stop func() // ends what only waits
 	done chan struct{}
 }
 
@@ -24,6 +25,7 @@ type Server struct {
 type Gateway interface {
 	ostiary.Operations
 	ostiary.Review
+	ostiary.World
 }
 
 // Serve answers for a gateway on the data directory's socket. The directory must be the operator's alone, as the store makes
@@ -45,7 +47,8 @@ func Serve(dataDir string, gw Gateway, logger *slog.Logger) (*Server, error) {
 		_ = l.Close()
 		return nil, fmt.Errorf("admin socket %s: %w", path, err)
 	}
-	s := &Server{path: path, done: make(chan struct{}), srv: &http.Server{Handler: routes(gw, logger), ReadHeaderTimeout: 5 * time.Second, MaxHeaderBytes: 16 << 10}}
+	closing, stop := context.WithCancel(context.Background())
+	s := &Server{path: path, stop: stop, done: make(chan struct{}), srv: &http.Server{Handler: routes(gw, logger, closing), ReadHeaderTimeout: 5 * time.Second, MaxHeaderBytes: 16 << 10}}
 	go func() {
 		defer close(s.done)
 		if err := s.srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
@@ -57,6 +60,7 @@ func Serve(dataDir string, gw Gateway, logger *slog.Logger) (*Server, error) {
 
 // Close ends the server and waits for it. It is safe to call twice.
 func (s *Server) Close(ctx context.Context) error {
+	s.stop()
 	err := s.srv.Shutdown(ctx)
 	if err != nil {
 		err = errors.Join(err, s.srv.Close())

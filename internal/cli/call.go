@@ -16,9 +16,10 @@ import (
 )
 
 type callOptions struct {
-	input   string
-	timeout time.Duration
-	json    bool
+	input    string
+	frontier []string
+	timeout  time.Duration
+	json     bool
 }
 
 func newCallCommand(a *app) *cobra.Command {
@@ -40,17 +41,21 @@ An argument is
 An interrupt cancels the call, and what is known of it then is said all the same: whether anything was sent, and whether the
 effect may have happened.
 
---input gives a whole JSON object, of which arguments replace members. The result's text goes to stdout, with --json the
-whole reply; what is known of the effect is in the exit code.`,
+--input gives a whole JSON object, of which arguments replace members. --frontier says what the call is based on: if the
+tool observes something that has moved on since, nothing is sent, and what was missed is shown.
+
+The result's text goes to stdout, with --json the whole reply; what is known of the effect is in the exit code.`,
 		Example: `  ostiary call files.read_text_file path=/srv/docs/a.txt
   ostiary call search.query 'filter:={"lang": "en"}' limit=10
-  echo '{"path": "/srv/docs"}' | ostiary call files.list_directory --input - --json`,
+  echo '{"path": "/srv/docs"}' | ostiary call files.list_directory --input - --json
+  ostiary call files.write_file path=a.txt content=x --frontier aurora:mcp:files=17`,
 		Args: takes("TOOL", "[ARGUMENT…]"),
 		RunE: a.run(func(ctx context.Context, args []string) error { return a.call(ctx, o, args[0], args[1:]) }),
 
 		ValidArgsFunction: a.completeTool,
 	}
 	c.Flags().StringVar(&o.input, "input", "", "`file` with the arguments as a JSON object; - is stdin")
+	c.Flags().StringArrayVar(&o.frontier, "frontier", nil, "what the call is based on: a `frontier` as SCOPE=SEQUENCE, as a JSON object, or a file with one; may be repeated")
 	c.Flags().DurationVar(&o.timeout, "timeout", 0, "end the call after this `duration` (default: the provider's)")
 	jsonFlag(c, &o.json)
 	return endsWith(c, call.ExitRefused, call.ExitApprovalPending, call.ExitApprovalEnded, call.ExitHeld, call.ExitProvider, call.ExitStore,
@@ -60,6 +65,10 @@ whole reply; what is known of the effect is in the exit code.`,
 func (a *app) call(ctx context.Context, o callOptions, tool string, pairs []string) error {
 	if o.timeout < 0 {
 		return usage("", "--timeout: %s is negative", o.timeout)
+	}
+	seen, err := a.frontier(o.frontier)
+	if err != nil {
+		return err
 	}
 	pkg, err := a.providerOf(tool)
 	if err != nil {
@@ -86,7 +95,7 @@ func (a *app) call(ctx context.Context, o callOptions, tool string, pairs []stri
 		if err != nil {
 			return err
 		}
-		reply, err := ops.Call(ctx, ostiary.CallRequest{Tool: id, Arguments: arguments, Timeout: o.timeout, Progress: a.progress()})
+		reply, err := ops.Call(ctx, ostiary.CallRequest{Tool: id, Arguments: arguments, Frontier: seen, Timeout: o.timeout, Progress: a.progress()})
 		if errors.Is(err, adminapi.ErrUnanswered) {
 			exit := call.ExitUnknown
 			if ctx.Err() != nil {
@@ -132,10 +141,10 @@ func (a *app) printReply(r ostiary.CallReply, asJSON bool) error {
 	if r.Outcome.Status == call.Succeeded {
 		return nil
 	}
-	return outcomeFailure(r)
+	return outcomeFailure(r, asJSON)
 }
 
-func outcomeFailure(r ostiary.CallReply) error {
+func outcomeFailure(r ostiary.CallReply, asJSON bool) error {
 	f := &failure{exit: outcomeExit(r.Outcome), code: string(r.Outcome.Code), message: r.Message}
 	if f.message == "" {
 		f.message = r.Outcome.Code.Info().Meaning
@@ -146,6 +155,11 @@ func outcomeFailure(r ostiary.CallReply) error {
 	f.message = lowerFirst(f.message) + fmt.Sprintf("\n%s, delivery %s", r.Outcome.Status, r.Outcome.Delivery)
 	if e := r.Outcome.Effect.String(); e != "" {
 		f.message += ", effect " + e
+	}
+	if !asJSON { // else the reply has them
+		for _, c := range r.Missed {
+			f.message += fmt.Sprintf("\nmissed: %s #%d %s: %s", c.Scope, c.Seq, cleanLine(c.Kind, 60), cleanLine(visible(c.Summary), 300))
+		}
 	}
 	if !strings.Contains(f.message, r.Outcome.Code.Info().Advice) {
 		f.hint = lowerFirst(r.Outcome.Code.Info().Advice)

@@ -57,6 +57,7 @@ func TestScripts(t *testing.T) {
 			"edit":      edit,
 			"id":        first("id"),
 			"call":      first("call"),
+			"watch":     watch,
 		},
 	})
 }

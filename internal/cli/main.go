@@ -111,7 +111,7 @@ only if it is allowed, approved and unchanged, says truthfully what is known of 
 	}
 	add("run", newServeCommand(a), newStdioCommand(a), newCallCommand(a))
 	add("decide", newAdmitCommand(a), newApprovalsCommand(a), newQuarantineCommand(a), newEvidenceCommand(a), newTaintCommand(a))
-	add("look", newStatusCommand(a), newToolsCommand(a), newDriftCommand(a), newPolicyCommand(a), newLedgerCommand(a), newDoctorCommand(a), newProbeCommand(a))
+	add("look", newStatusCommand(a), newToolsCommand(a), newDriftCommand(a), newPolicyCommand(a), newWorldCommand(a), newLedgerCommand(a), newDoctorCommand(a), newProbeCommand(a))
 	add("set", newInitCommand(a), newConfigCommand(a), newVaultCommand(a), newLockCommand(a), newCompletionCommand(a), newVersionCommand(a))
 	root.AddCommand(newExitCodesTopic(), newExampleServerCommand(a))
 	a.group(root)
