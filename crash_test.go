@@ -5,6 +5,7 @@ package ostiary_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -19,6 +20,7 @@ import (
 	"time"
 
 	"github.com/ostiary/ostiary"
+	"github.com/ostiary/ostiary/call"
 )
 
 // crashingGateway is the child of TestF01: a gateway under load that dies by SIGKILL the n-th time that a call passes a
@@ -44,12 +46,17 @@ func crashingGateway() {
 	acked, err := os.OpenFile(filepath.Join(dir, "acked"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	check(err)
 	var wg sync.WaitGroup
-	for range 8 {
+	for i := range 8 {
 		wg.Go(func() {
+			var seen call.Frontier // one of the callers says what it has seen, and goes on from there when it is told more
+			if i == 0 {
+				seen = call.Frontier{}
+			}
 			for {
-				r, err := h.Call(context.Background(), ostiary.CallRequest{Tool: "count"})
+				r, err := h.Call(context.Background(), ostiary.CallRequest{Tool: "count", Frontier: seen})
 				check(err)
-				if r.Error != nil || r.Outcome.Code != "" {
+				seen = r.Frontier
+				if r.Error != nil || r.Outcome.Code != "" && (r.Outcome.Code != call.CodeStaleFrontier || len(r.Missed) == 0) {
 					check(fmt.Errorf("call: %+v %s", r.Outcome, r.Message))
 				}
 				_, err = acked.WriteString(string(r.Outcome.CallID) + " " + r.Outcome.Status.String() + "\n")
@@ -69,7 +76,8 @@ func check(err error) {
 
 // F-01: kill -9 of the gateway at each step between 9 and 12 of the path, under load, 100 times on one data directory.
 // After each: no call reached the provider without a durable intent (I1), every intent has exactly one end, those that
-// were open are unknown (I2), what a caller was told is on record, the chain verifies (I7), and no process is left (I8).
+// were open are unknown (I2), what a caller was told is on record, the chain verifies (I7), no process is left (I8), and the
+// world has exactly the calls that are on record as its commits, each where its record says (R5.6).
 func TestF01_KillBetweenTheSteps(t *testing.T) {
 	if testing.Short() {
 		t.Skip("many crashes take a while")
@@ -131,7 +139,11 @@ func afterCrash(t *testing.T, dir, counter string, seen map[string]bool) (interr
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(h.Start(t.Context()), h.Stop(t.Context())); err != nil {
+	if err := h.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	world := worldOf(t, h)
+	if err := h.Stop(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	l, err := ostiary.OpenLedger(t.Context(), filepath.Join(dir, "data"))
@@ -153,6 +165,26 @@ func afterCrash(t *testing.T, dir, counter string, seen map[string]bool) (interr
 				t.Errorf("I2: call %s has a second outcome, or no intent: %s", r.Call, r.Body)
 			}
 			outcomes[r.Call] = string(r.Body)
+			var b struct {
+				Status string
+				World  struct {
+					At     map[call.Scope]int64
+					Commit string
+				}
+			}
+			if err := json.Unmarshal(r.Body, &b); err != nil {
+				return err
+			}
+			if len(b.World.At) != 1 || b.World.Commit != "call:"+r.Call { // all that these calls do changes the world
+				t.Errorf("R5.6: call %s has no place in the world: %s", r.Call, r.Body)
+			}
+			for scope, seq := range b.World.At {
+				at := fmt.Sprint(scope, " ", seq)
+				if want := r.Call + " tool." + b.Status; world[at] != want {
+					t.Errorf("R5.6: the world has %q at %s, on record is %q", world[at], at, want)
+				}
+				delete(world, at)
+			}
 			if strings.Contains(string(r.Body), `"code":"interrupted"`) && !seen[r.Call] {
 				interrupted++
 				if !strings.Contains(string(r.Body), `"status":"unknown"`) {
@@ -164,6 +196,9 @@ func afterCrash(t *testing.T, dir, counter string, seen map[string]bool) (interr
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+	for at, c := range world {
+		t.Errorf("R5.6: the world has %s at %s, and the ledger does not", c, at)
 	}
 	for id := range intents {
 		if outcomes[id] == "" {
@@ -189,4 +224,30 @@ func afterCrash(t *testing.T, dir, counter string, seen map[string]bool) (interr
 		}
 	}
 	return interrupted
+}
+
+// worldOf is all that stands in the world, by scope and sequence: the call and the kind of each commit.
+func worldOf(t *testing.T, h *ostiary.Host) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	scopes, err := h.WorldScopes(t.Context(), "", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range scopes.Scopes {
+		for after, more := int64(0), true; more; {
+			page, err := h.WorldDelta(t.Context(), s.Scope, after, 1000)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, c := range page.Commits {
+				if after++; c.Seq != after {
+					t.Fatalf("R5.6: commit %d of %s comes where %d should", c.Seq, s.Scope, after)
+				}
+				all[fmt.Sprint(s.Scope, " ", c.Seq)] = string(c.CallID) + " " + c.Kind
+			}
+			more = page.More
+		}
+	}
+	return all
 }
