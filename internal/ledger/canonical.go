@@ -52,8 +52,14 @@ func AppendBody(dst, body []byte) ([]byte, error) {
 // the order of RFC 8785 by construction; r.Body must be canonical already.
 func AppendCanonical(dst []byte, r *Record) []byte { return appendRecord(dst, r, false) }
 
-// AppendLine appends the canonical JSON of r with its hash: one record's line of an export, without the newline.
-func AppendLine(dst []byte, r *Record) []byte { return appendRecord(dst, r, true) }
+// AppendLine appends the canonical JSON of r with its hash, or of its tombstone: one record's line of an export, without the
+// newline.
+func AppendLine(dst []byte, r *Record) []byte {
+	if r.Pruned != 0 {
+		return appendTombstone(dst, r)
+	}
+	return appendRecord(dst, r, true)
+}
 
 func appendRecord(dst []byte, r *Record, withHash bool) []byte {
 	dst = append(dst, `{"body":`...)

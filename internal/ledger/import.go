@@ -44,6 +44,7 @@ func (s exportSource) walk(ctx context.Context, w *Walker) error {
 	w.chain = Chain{Seq: h.First - 1, Hash: h.Prev}
 	w.edge = h.Edge
 	w.previous = h.Previous
+	w.begin = h.First
 	if err := w.checkKnown(); err != nil {
 		return err
 	}
@@ -81,6 +82,9 @@ func (s exportSource) walk(ctx context.Context, w *Walker) error {
 		if again = AppendLine(again[:0], &r); !bytes.Equal(again, line) {
 			return &Problem{r.Seq, FaultMalformed, "its line is not in canonical form"}
 		}
+	}
+	for _, g := range w.graves { // what vouches for them is behind the end
+		w.report.Unvouched += g.count
 	}
 	if w.chain.Seq != h.Last {
 		if w.chain.Seq < h.Last {
@@ -159,6 +163,9 @@ func parseLine(line []byte) (r Record, ok bool) {
 			ok = parseHash(&r.Prev, v)
 		case "principal":
 			r.Principal, ok = parseString(v)
+		case "pruned":
+			r.Pruned, ok = parseInt(v)
+			ok = ok && r.Pruned > 0
 		case "seq":
 			r.Seq, ok = parseInt(v)
 		case "session":

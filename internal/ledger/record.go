@@ -32,6 +32,7 @@ const (
 	KindResultDelivered Kind = "result.delivered"    // a held result that was released was handed to its caller, once
 	KindWorldCommitted  Kind = "world.committed"     // events of a provider became facts: their ids, scopes, sequences and digests
 	KindWorldRefused    Kind = "world.refused"       // events of a provider did not, how many and why
+	KindPruned          Kind = "ledger.pruned"       // the content of old records was taken away, by whom
 	KindProtocolRefused Kind = "endpoint.refused"    // an inbound request was refused before it was a call
 )
 
@@ -82,6 +83,9 @@ type Tx interface {
 	OpenIntent(Intent) error
 	// CloseIntent ends an intent. One that is not open is store.ErrNotFound: a call has exactly one outcome (I2).
 	CloseIntent(call.ID) error
+	// Bury takes the content of records away and appends the record that vouches for that, both or neither. The sequences
+	// ascend. One that does not exist is store.ErrNotFound; one that is pruned already is store.ErrConflict.
+	Bury(seqs []int64, b Burial) error
 	// OpenIntents lists all intents without an outcome, oldest first.
 	OpenIntents() ([]Intent, error)
 }
@@ -103,9 +107,4 @@ type View interface {
 	Head() (seq int64, hash Hash, err error)
 	// Checkpoints yields the signed checkpoints (note format), oldest first.
 	Checkpoints(yield func(seq int64, note []byte) error) error
-}
-
-// Tombstone is what remains of a record whose content the ledger.pruned record with that sequence has taken away.
-func (r Record) Tombstone(pruned int64) Record {
-	return Record{Seq: r.Seq, Entry: Entry{Time: r.Time, Kind: r.Kind, CallID: r.CallID}, Prev: r.Prev, Hash: r.Hash, Pruned: pruned}
 }

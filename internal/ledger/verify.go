@@ -23,6 +23,7 @@ const (
 	FaultCheckpoint   Fault = "checkpoint_mismatch"  // the signed root is not that of the records up to it
 	FaultSignature    Fault = "checkpoint_signature" // a checkpoint is not signed by the ledger's key
 	FaultTruncated    Fault = "truncated"            // a checkpoint or the header promises it, but the records end before
+	FaultTombstone    Fault = "tombstone"            // its content is gone, and no record vouches for that, or not for this
 	FaultRollback     Fault = "rollback"             // a checkpoint kept elsewhere does not fit: this is an older or another ledger
 )
 
@@ -43,6 +44,8 @@ type Report struct {
 	Origin      string
 	First, Last int64 // the range of records that was read; zero if there were none
 	Records     int64
+	Tombstones  int64 // of the records, those whose content was pruned
+	Unvouched   int64 // of the tombstones, those whose ledger.pruned record is not in the range, so that their hash alone is checked
 	Checkpoints int
 	Signed      int64 // sequence of the last record under a checkpoint; later ones are chained, but not signed yet
 	Root        Hash  // of the tree at Last
@@ -94,7 +97,10 @@ type Walker struct {
 	key      string // verifier's encoding
 	chain    Chain
 	edge     Edge
-	body     []byte // scratch
+	body     []byte           // scratch
+	begin    int64            // the first record; 0: the first of all
+	buried   bool             // the last record is a tombstone
+	graves   map[int64]*grave // tombstones by the record that vouches for them, until it comes
 
 	previous int64 // size of the last checkpoint
 	known    []Checkpoint
@@ -103,7 +109,7 @@ type Walker struct {
 
 // NewWalker goes on after a state that is trusted: the hash of the last record that it covers, and the tree's edge there.
 func NewWalker(last Hash, edge Edge) *Walker {
-	return &Walker{chain: Chain{Seq: edge.Size(), Hash: last}, edge: edge}
+	return &Walker{chain: Chain{Seq: edge.Size(), Hash: last}, edge: edge, begin: edge.Size() + 1}
 }
 
 // Edge is the tree's edge after the last record.
@@ -118,12 +124,40 @@ func (w *Walker) Record(r *Record) error {
 	switch {
 	case r.Seq > next:
 		return &Problem{next, FaultGap, fmt.Sprintf("the record after %d is %d", w.chain.Seq, r.Seq)}
+	case r.Seq < next && r.Prev == w.chain.Hash: // it is in its place, under another number
+		return &Problem{next, FaultOrder, fmt.Sprintf("it has the number %d", r.Seq)}
 	case r.Seq < next:
 		return &Problem{r.Seq, FaultOrder, fmt.Sprintf("it stands where record %d should", next)}
 	}
 	if r.Prev != w.chain.Hash {
+		if w.buried && (r.Pruned != 0 || w.chain.leaf(r) == r.Hash) { // r is as it was made, so the tombstone is not
+			return &Problem{r.Seq - 1, FaultTombstone, "it does not have the hash that the record behind it names"}
+		}
 		return &Problem{r.Seq, FaultPrev, "it does not name the hash of the record before it"}
 	}
+	check := w.content
+	if r.Pruned != 0 {
+		check = w.tombstone
+	}
+	if err := check(r); err != nil {
+		return err
+	}
+	if err := w.vouch(r); err != nil {
+		return err
+	}
+	w.buried = r.Pruned != 0
+	w.chain.Seq, w.chain.Hash = r.Seq, r.Hash
+	w.edge.Append(r.Hash)
+	if w.report.First == 0 {
+		w.report.First = r.Seq
+	}
+	w.report.Last = r.Seq
+	w.report.Records++
+	return w.checkKnown()
+}
+
+// content checks a record whose content is there.
+func (w *Walker) content(r *Record) error {
 	body, err := AppendBody(w.body[:0], r.Body)
 	w.body = body
 	if err != nil {
@@ -135,14 +169,7 @@ func (w *Walker) Record(r *Record) error {
 	if hash := w.chain.leaf(r); hash != r.Hash {
 		return &Problem{r.Seq, FaultHash, "its content does not have its hash"}
 	}
-	w.chain.Seq, w.chain.Hash = r.Seq, r.Hash
-	w.edge.Append(r.Hash)
-	if w.report.First == 0 {
-		w.report.First = r.Seq
-	}
-	w.report.Last = r.Seq
-	w.report.Records++
-	return w.checkKnown()
+	return nil
 }
 
 // checkpoint checks a signed checkpoint that stands after the last record.
@@ -225,8 +252,14 @@ func (s viewSource) walk(ctx context.Context, w *Walker) error {
 		}
 		return nil
 	})
-	if err != nil || len(notes) == 0 {
+	if err != nil {
 		return err
 	}
-	return w.checkpoint(notes[0].seq, notes[0].msg)
+	if len(notes) > 0 {
+		return w.checkpoint(notes[0].seq, notes[0].msg)
+	}
+	if p := w.unvouched(); p != nil {
+		return p
+	}
+	return nil
 }

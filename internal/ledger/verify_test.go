@@ -258,8 +258,16 @@ func FuzzExport(f *testing.F) {
 	if err := Export(f.Context(), b, b.verifier, &part, ExportOptions{After: 2}); err != nil {
 		f.Fatal(err)
 	}
+	b.bury(f, 2)
+	b.sign(f)
+	var pruned bytes.Buffer
+	if err := Export(f.Context(), b, b.verifier, &pruned, ExportOptions{}); err != nil {
+		f.Fatal(err)
+	}
+	tombstone := AppendLine(nil, &b.records[1])
 	f.Add(whole.Bytes())
 	f.Add(part.Bytes())
+	f.Add(pruned.Bytes())
 	f.Add([]byte("{}\n"))
 	f.Add([]byte(strings.Repeat("[", 100)))
 	f.Fuzz(func(t *testing.T, in []byte) {
@@ -267,7 +275,10 @@ func FuzzExport(f *testing.F) {
 		if err != nil || report.Bad != nil || report.Signed == 0 {
 			return
 		}
-		if !bytes.HasPrefix(whole.Bytes(), in) && !bytes.HasPrefix(part.Bytes(), in) {
+		if report.Tombstones > 0 && report.Unvouched == 0 && !bytes.Contains(in, tombstone) {
+			t.Fatalf("verifies with a tombstone that is not ours:\n%s", in)
+		}
+		if !bytes.HasPrefix(whole.Bytes(), in) && !bytes.HasPrefix(part.Bytes(), in) && !bytes.HasPrefix(pruned.Bytes(), in) {
 			// Only the signed records are beyond forging; lines after the last checkpoint may be anything that chains.
 			if !bytes.Contains(in, bytes.SplitAfter(part.Bytes(), []byte("\n"))[2]) {
 				t.Fatalf("verifies, but is not ours:\n%s", in)

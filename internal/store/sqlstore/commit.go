@@ -45,6 +45,7 @@ func (s *Store) process(group []*op, point, probe bool) bool {
 		err = s.commit(point, probe)
 	}
 	if err == nil {
+		s.scrubNow = s.scrubNow || point
 		s.finish(ran, wrote, bug)
 		return !s.fatal
 	}
@@ -80,17 +81,18 @@ func (s *Store) finish(ran []*op, wrote bool, failure error) {
 		}
 	}
 	clear(ran)
-	if !wrote {
-		return
+	if wrote {
+		s.watchers.signal()
+		s.flushLog()
 	}
-	s.watchers.signal()
+	s.scrub()
 	s.armCheckpoint()
-	s.flushLog()
 }
 
-// armCheckpoint sees to it that records do not wait for their signature for ever if no others follow.
+// armCheckpoint sees to it that records do not wait for their signature for ever if no others follow, nor the log for being
+// emptied.
 func (s *Store) armCheckpoint() {
-	if s.state.chain.Seq > s.signed.seq && !s.checkpointArmed {
+	if (s.state.chain.Seq > s.signed.seq || s.soiled) && !s.checkpointArmed {
 		s.checkpointTimer.Reset(s.o.CheckpointAfter)
 		s.checkpointArmed = true
 	}
@@ -112,7 +114,10 @@ func (s *Store) commit(point, probe bool) error {
 		_ = s.conn.rollback.exec()
 		return err
 	}
-	s.unflushed += 4 + len(st.records) + len(st.taints.changes) + st.held.pages() + len(st.kept.changes) + len(st.world.facts)
+	if soils := len(st.buried) > 0 || st.held.purges(); soils || signed.seq > 0 {
+		s.soiled, s.scrubNow = s.soiled || soils, true
+	}
+	s.unflushed += 4 + len(st.records) + len(st.buried) + len(st.taints.changes) + st.held.pages() + len(st.kept.changes) + len(st.world.facts)
 	st.settle(edge)
 	if signed.seq > 0 {
 		s.signed = signed
@@ -141,6 +146,9 @@ func (s *Store) insert(edge *ledger.Edge, point, probe bool) (signed signedPoint
 		if err != nil {
 			return signed, err
 		}
+	}
+	if err := s.conn.bury(st.buried); err != nil {
+		return signed, err
 	}
 	if err := s.writeHeld(); err != nil {
 		return signed, err

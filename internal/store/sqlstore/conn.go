@@ -23,7 +23,7 @@ type conn struct {
 	insertEvidence, decideEvidence, insertSealed, deleteSealed       *stmt
 	upsertApproval, deleteApproval, upsertPin, deletePin             *stmt
 	upsertQuarantine, deleteQuarantine, insertFact                   *stmt
-	flush, truncate                                                  *stmt
+	buryRecord, flush, truncate, impatient, patient                  *stmt
 }
 
 type stmt struct {
@@ -59,6 +59,7 @@ func openConn(ctx context.Context, dataSource string) (_ *conn, err error) {
 		{&c.upsertApproval, sqlUpsertApproval}, {&c.deleteApproval, sqlDeleteApproval},
 		{&c.upsertPin, sqlUpsertPin}, {&c.deletePin, sqlDeletePin},
 		{&c.upsertQuarantine, sqlUpsertQuarantine}, {&c.deleteQuarantine, sqlDeleteQuarantine}, {&c.insertFact, sqlInsertFact},
+		{&c.buryRecord, sqlBury}, {&c.impatient, "PRAGMA busy_timeout(0)"}, {&c.patient, "PRAGMA busy_timeout(1000)"},
 		{&c.flush, "PRAGMA wal_checkpoint(PASSIVE)"}, {&c.truncate, "PRAGMA wal_checkpoint(TRUNCATE)"},
 	} {
 		s, err := dc.Prepare(p.sql)
@@ -78,7 +79,8 @@ func (c *conn) close() error {
 	var errs []error
 	for _, s := range []*stmt{c.begin, c.commit, c.rollback, c.insertRecord, c.insertIntent, c.deleteIntent, c.insertCheckpoint, c.meta,
 		c.putTaint, c.dropTaint, c.getTaint, c.insertEvidence, c.decideEvidence, c.insertSealed, c.deleteSealed,
-		c.upsertApproval, c.deleteApproval, c.upsertPin, c.deletePin, c.upsertQuarantine, c.deleteQuarantine, c.insertFact, c.flush, c.truncate} {
+		c.upsertApproval, c.deleteApproval, c.upsertPin, c.deletePin, c.upsertQuarantine, c.deleteQuarantine, c.insertFact,
+		c.buryRecord, c.impatient, c.patient, c.flush, c.truncate} {
 		if s != nil {
 			errs = append(errs, s.s.Close())
 		}

@@ -23,6 +23,7 @@ const (
 
 	recordColumns    = `seq, time, kind, call, session, principal, body, prev, hash, pruned`
 	sqlRecords       = `SELECT ` + recordColumns + ` FROM ledger WHERE seq > $1 ORDER BY seq`
+	sqlRecordRange   = `SELECT ` + recordColumns + ` FROM ledger WHERE seq >= $1 AND seq <= $2 ORDER BY seq`
 	sqlRecordsLimit  = sqlRecords + ` LIMIT $2`
 	sqlRecordsOfCall = `SELECT ` + recordColumns + ` FROM ledger WHERE call = $1 AND call <> '' ORDER BY seq`
 	sqlRecordsOfKind = `SELECT ` + recordColumns + ` FROM ledger WHERE kind = $1 AND call = '' ORDER BY seq`
@@ -68,10 +69,11 @@ func (d dialect) files() fs.FS {
 const (
 	dbFile = "ostiary.db"
 
-	// Every commit is on disk when it returns (FULL). The writer moves the log into the database itself, between commits
+	// Every commit is on disk when it returns (FULL). What is deleted is overwritten (secure_delete), for some of it is
+	// deleted to be gone (R8.6). The writer moves the log into the database itself, between commits
 	// and with an eye on errors, so SQLite's own checkpoints, which swallow them, are off.
 	writeParameters = "mode=rw&_dqs=0&_error_rc=1" +
-		"&_pragma=busy_timeout(1000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=foreign_keys(1)" +
+		"&_pragma=busy_timeout(1000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=foreign_keys(1)&_pragma=secure_delete(1)" +
 		"&_pragma=wal_autocheckpoint(0)&_pragma=journal_size_limit(67108864)&_pragma=cache_size(-8000)"
 	readParameters = "mode=ro&_dqs=0&_error_rc=1&_pragma=busy_timeout(5000)&_pragma=query_only(1)"
 )

@@ -93,6 +93,16 @@ func (h *heldState) pages() int {
 	return n
 }
 
+// purges says that the group has taken a payload away.
+func (h *heldState) purges() bool {
+	for _, row := range h.rows {
+		if row.item.State == evidence.Purged && row.seq == 0 {
+			return true
+		}
+	}
+	return false
+}
+
 func (t *tx) InsertEvidence(i evidence.Item, sealed []byte) error {
 	if t.s == nil {
 		return errOver

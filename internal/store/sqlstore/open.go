@@ -59,6 +59,8 @@ type Store struct {
 	companyTimer    *time.Timer
 	checkpointTimer *time.Timer
 	checkpointArmed bool
+	soiled          bool // something was deleted that an earlier page of the write-ahead log may still have
+	scrubNow        bool // it is time to try to empty the log
 }
 
 var _ store.Store = (*Store)(nil)

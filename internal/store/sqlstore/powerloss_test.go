@@ -20,7 +20,8 @@ import (
 
 // F-03, R3.5: the chain verifies after any crash point. Whatever was written, and wherever the log ends or is torn when the
 // power goes, the next start finds a beginning of the ledger: whole transactions, in order, up to the last one that the
-// disk has whole, with exactly those intents open that have no outcome in it.
+// disk has whole, with exactly those intents open that have no outcome in it, and with the content of those records gone
+// whose pruning is in it.
 func TestF03_ChainVerifiesAfterAnyCrashPoint(t *testing.T) {
 	empty := fill(t, 0)
 	rapid.Check(t, func(rt *rapid.T) {
@@ -38,7 +39,7 @@ func TestF03_ChainVerifiesAfterAnyCrashPoint(t *testing.T) {
 		var model []call.ID // of the open intents
 		calls := 0
 		for range rapid.IntRange(0, 30).Draw(rt, "steps") {
-			switch rapid.SampledFrom([]string{"open", "close", "fail", "whole call"}).Draw(rt, "step") {
+			switch rapid.SampledFrom([]string{"open", "close", "fail", "whole call", "bury"}).Draw(rt, "step") {
 			case "open":
 				calls++
 				id := call.ID(fmt.Sprint("c", calls))
@@ -61,6 +62,20 @@ func TestF03_ChainVerifiesAfterAnyCrashPoint(t *testing.T) {
 					return no
 				}); !errors.Is(err, no) {
 					rt.Fatal(err)
+				}
+			case "bury":
+				var seqs []int64
+				must(rt, s.Update(context.Background(), func(store.Tx) error { return nil })) // what was enqueued is there
+				must(rt, s.View(context.Background(), func(v store.View) error {
+					return v.Records(0, 0, func(r ledger.Record) error {
+						if r.Pruned == 0 && r.Kind != ledger.KindPruned && rapid.Bool().Draw(rt, "which") {
+							seqs = append(seqs, r.Seq)
+						}
+						return nil
+					})
+				}))
+				if len(seqs) > 0 {
+					must(rt, write(rt, s)(context.Background(), func(tx store.Tx) error { return tx.Bury(seqs, ledger.Burial{By: "op", At: time.Unix(1e9, 0)}) }))
 				}
 			case "whole call":
 				calls++
@@ -92,8 +107,14 @@ func TestF03_ChainVerifiesAfterAnyCrashPoint(t *testing.T) {
 		if len(got) > len(want) {
 			rt.Fatalf("%d records became %d", len(want), len(got))
 		}
-		if fmt.Sprint(got) != fmt.Sprint(want[:len(got)]) {
-			rt.Fatalf("got %v, want a beginning of %v", got, want)
+		for i, r := range got {
+			if w := want[i]; w.Pruned > int64(len(got)) { // what was to take its content away did not come to be
+				if r.Pruned != 0 || r.Hash != w.Hash || len(r.Body) == 0 {
+					rt.Fatalf("got %v, want it not pruned yet", r)
+				}
+			} else if fmt.Sprint(r) != fmt.Sprint(w) {
+				rt.Fatalf("got %v, want a beginning of %v", got, want)
+			}
 		}
 		checkCalls(t, got, open, nil)
 	})

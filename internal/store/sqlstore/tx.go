@@ -24,6 +24,7 @@ type state struct {
 	records []ledger.Record // of this group
 	bodies  []byte          // the memory that their bodies are in, used again for each group
 	changes []change        // of this group, to undo them
+	buried  []ledger.Record // tombstones that this group puts in the place of records
 
 	taints taintState
 	held   heldState // evidence
@@ -48,11 +49,11 @@ type mark struct {
 	records, bodies, changes, held int
 	seq                            int64
 	hash                           ledger.Hash
-	taints, kept, world            int
+	taints, kept, world, buried    int
 }
 
 func (s *state) mark() mark {
-	return mark{len(s.records), len(s.bodies), len(s.changes), len(s.held.changes), s.chain.Seq, s.chain.Hash, len(s.taints.changes), len(s.kept.changes), len(s.world.facts)}
+	return mark{len(s.records), len(s.bodies), len(s.changes), len(s.held.changes), s.chain.Seq, s.chain.Hash, len(s.taints.changes), len(s.kept.changes), len(s.world.facts), len(s.buried)}
 }
 
 func (s *state) rewind(m mark) {
@@ -71,6 +72,7 @@ func (s *state) rewind(m mark) {
 	s.held.rewind(m.held)
 	s.kept.rewind(m.kept)
 	s.world.rewind(m.world)
+	s.buried = s.buried[:m.buried]
 }
 
 // empty says that the group has nothing to write.
@@ -97,6 +99,8 @@ func (s *state) clear() {
 	s.records = s.records[:0]
 	clear(s.changes)
 	s.changes = s.changes[:0]
+	clear(s.buried)
+	s.buried = s.buried[:0]
 	s.taints.clear()
 	s.held.clear()
 	s.kept.clear()

@@ -105,8 +105,8 @@ func (v *view) records(yield func(ledger.Record) error, query string, args ...an
 		}
 		r.Time, r.Kind, r.CallID = time.Unix(0, at).UTC(), ledger.Kind(kind), call.ID(id)
 		r.Prev, r.Hash = ledger.Hash(prev), ledger.Hash(hash)
-		if r.Pruned != 0 {
-			r.Body = nil
+		if len(r.Body) == 0 {
+			r.Body = nil // a tombstone
 		}
 		if err := yield(r); err != nil {
 			return err

@@ -32,6 +32,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"ViewErrors", testViewErrors},
 		{"Records", testRecords},
 		{"RecordsOfKind", testRecordsOfKind},
+		{"Bury", testBury},
 		{"EmptyLedger", testEmptyLedger},
 		{"ContextEnded", testContextEnded},
 		{"Watch", testWatch},
