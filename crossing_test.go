@@ -27,7 +27,8 @@ type gateway struct {
 	dir  string
 	path string
 	env  map[string]string
-	log  *logBuffer // nil: the log is discarded
+	log  *logBuffer       // nil: the log is discarded
+	now  func() time.Time // nil: the clock of the system
 	stop func()
 }
 
@@ -48,7 +49,7 @@ func startGateway(t testing.TB, tables string, args ...string) *gateway {
 }
 
 func (g *gateway) options() ostiary.Options {
-	return ostiary.Options{ConfigFile: g.path, DataDir: filepath.Join(g.dir, "data"), LookupEnv: environment(g.env), Logger: g.log.logger()}
+	return ostiary.Options{ConfigFile: g.path, DataDir: filepath.Join(g.dir, "data"), LookupEnv: environment(g.env), Logger: g.log.logger(), Now: g.now}
 }
 
 func (g *gateway) start() {

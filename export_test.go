@@ -15,7 +15,7 @@ func (o *Options) SetFailpoint(fn func(step string)) { o.failpoint = fn }
 
 // SweepNow ends what has run out of time and writes what could not be written, as happens every few seconds.
 func (h *Host) SweepNow(ctx context.Context) error {
-	return errors.Join(h.catchUp(ctx), h.sweepOnce(ctx))
+	return errors.Join(h.catchUp(ctx), h.sweepOnce(ctx), h.pruneDue(ctx))
 }
 
 // PutFact puts a fact into the world, as an event of a provider is put.

@@ -42,6 +42,7 @@ type Host struct {
 	hub      *approval.Hub
 	admitted admissions
 	builtIns *builtIns
+	pruning  pruning
 
 	store     store.Store
 	gate      *gate.Gate

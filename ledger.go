@@ -38,6 +38,8 @@ type LedgerReport struct {
 	First       int64  `json:"first"`
 	Last        int64  `json:"last"`
 	Records     int64  `json:"records"`
+	Tombstones  int64  `json:"tombstones"` // of the records, those whose content was pruned
+	Unvouched   int64  `json:"unvouched"`  // of the tombstones of a part of a ledger, those that were pruned by a record outside of it
 	Checkpoints int    `json:"checkpoints"`
 	Signed      int64  `json:"signed"` // the last record that a signed checkpoint covers
 	Root        string `json:"root"`
@@ -193,7 +195,7 @@ func shown(r ledger.Record) LedgerRecord {
 }
 
 func reported(r ledger.Report) LedgerReport {
-	out := LedgerReport{OK: r.Bad == nil, Origin: r.Origin, First: r.First, Last: r.Last, Records: r.Records, Checkpoints: r.Checkpoints, Signed: r.Signed, Root: r.Root.String()}
+	out := LedgerReport{OK: r.Bad == nil, Origin: r.Origin, First: r.First, Last: r.Last, Records: r.Records, Tombstones: r.Tombstones, Unvouched: r.Unvouched, Checkpoints: r.Checkpoints, Signed: r.Signed, Root: r.Root.String()}
 	if r.Bad != nil {
 		out.BadSeq, out.Fault, out.Detail = r.Bad.Seq, string(r.Bad.Fault), r.Bad.Detail
 	}

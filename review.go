@@ -44,6 +44,10 @@ type Review interface {
 	// DecideEvidence releases, rejects or purges an item.
 	DecideEvidence(ctx context.Context, id, verb, reason string) (EvidenceInfo, error)
 
+	// Prune takes the content of old records out of the ledger, but for what is open, in force or still to be decided, and
+	// that of the last day. It goes in small transactions, each with its own record.
+	Prune(ctx context.Context, r PruneRequest) (PruneReport, error)
+
 	// Explain says which rule decides about a call, and why; nothing is called.
 	Explain(ctx context.Context, q ExplainRequest) (JSON, error)
 }

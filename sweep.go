@@ -31,7 +31,7 @@ func (h *Host) sweep(ctx context.Context) {
 			case <-ctx.Done():
 				return
 			case <-tick.C:
-				if err := errors.Join(h.catchUp(ctx), h.sweepOnce(ctx)); err != nil && ctx.Err() == nil {
+				if err := errors.Join(h.catchUp(ctx), h.sweepOnce(ctx), h.pruneDue(ctx)); err != nil && ctx.Err() == nil {
 					h.log.Warn("sweep", "err", err)
 				}
 			}

@@ -86,6 +86,9 @@ func (f *fake) EvidenceContent(_ context.Context, id string) (ostiary.EvidenceIn
 func (f *fake) DecideEvidence(_ context.Context, id, verb, reason string) (ostiary.EvidenceInfo, error) {
 	return answer[ostiary.EvidenceInfo](f, id, verb, reason)
 }
+func (f *fake) Prune(_ context.Context, r ostiary.PruneRequest) (ostiary.PruneReport, error) {
+	return answer[ostiary.PruneReport](f, r)
+}
 func (f *fake) Explain(_ context.Context, q ostiary.ExplainRequest) (ostiary.JSON, error) {
 	return answer[ostiary.JSON](f, q)
 }

@@ -127,6 +127,11 @@ func (c *Client) DecideEvidence(ctx context.Context, id, verb, reason string) (o
 	return ask[ostiary.EvidenceInfo](ctx, c, "DecideEvidence", onEvidence{id, verb, reason})
 }
 
+// Prune takes the content of old records out of the ledger.
+func (c *Client) Prune(ctx context.Context, r ostiary.PruneRequest) (ostiary.PruneReport, error) {
+	return ask[ostiary.PruneReport](ctx, c, "Prune", r)
+}
+
 // Explain asks which rule would decide about a call.
 func (c *Client) Explain(ctx context.Context, q ostiary.ExplainRequest) (ostiary.JSON, error) {
 	return ask[ostiary.JSON](ctx, c, "Explain", q)

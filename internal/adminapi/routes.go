@@ -25,8 +25,8 @@ var paths = map[string]string{
 	"Approvals": "/v1/approvals", "Approval": "/v1/approval", "Decide": "/v1/approval/decide", "Revoke": "/v1/approval/revoke",
 	"Taints": "/v1/taints", "DropTaint": "/v1/taint/drop",
 	"Evidence": "/v1/evidence", "EvidenceContent": "/v1/evidence/content", "DecideEvidence": "/v1/evidence/decide",
-	"Explain":   "/v1/explain",
 	"WorldHead": "/v1/world/head", "WorldScopes": "/v1/world/scopes", "WorldDelta": "/v1/world/delta", "WorldNext": "/v1/world/next",
+	"Prune": "/v1/ledger/prune", "Explain": "/v1/explain",
 }
 
 // The parameters of operations that have more than one, or none that is a type of its own.
@@ -142,6 +142,7 @@ func routes(gw Gateway, logger *slog.Logger, closing context.Context) http.Handl
 		return gw.DecideEvidence(ctx, p.ID, p.Verb, p.Reason)
 	})
 
+	serve(mux, logger, "Prune", gw.Prune)
 	serve(mux, logger, "Explain", gw.Explain)
 	serve(mux, logger, "WorldHead", func(ctx context.Context, p ofScopes) (call.Frontier, error) { return gw.WorldHead(ctx, p.Scopes) })
 	serve(mux, logger, "WorldScopes", func(ctx context.Context, p afterScope) (ostiary.WorldScopes, error) {

@@ -22,10 +22,10 @@ func newLedgerCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "ledger",
 		Short: "Read, verify and export the record of all that happened",
-		Long: `The ledger is in the data directory. These commands read it, whether a gateway is running on it or not; none of them
+		Long: `The ledger is in the data directory. These commands read it, whether a gateway is running on it or not; none but prune
 changes it.`,
 	}
-	c.AddCommand(newLedgerTailCommand(a), newLedgerShowCommand(a), newLedgerVerifyCommand(a), newLedgerExportCommand(a), newLedgerKeyCommand(a), newLedgerCheckpointCommand(a))
+	c.AddCommand(newLedgerTailCommand(a), newLedgerShowCommand(a), newLedgerVerifyCommand(a), newLedgerExportCommand(a), newLedgerKeyCommand(a), newLedgerCheckpointCommand(a), newLedgerPruneCommand(a))
 	a.group(c)
 	return c
 }
@@ -133,7 +133,8 @@ func newLedgerVerifyCommand(a *app) *cobra.Command {
 		Short: "Check that nothing was changed, left out or rolled back",
 		Long: `Checks every record of the ledger, the chain, the tree and every signed checkpoint, and names the first bad record.
 With --export it checks an exported file, for which nothing but the public key is needed. A checkpoint that was kept
-elsewhere (ostiary ledger checkpoint) shows a ledger that was rolled back as a whole.`,
+elsewhere (ostiary ledger checkpoint) shows a ledger that was rolled back as a whole. The content of records that were
+pruned cannot be checked any more; that it was pruned, when and by whom, and the records' hashes can.`,
 		Example: `  ostiary ledger verify --known kept.note
   ostiary ledger verify --export ledger.jsonl --key ledger.pub`,
 		Args: takes(),
@@ -191,8 +192,15 @@ func (a *app) printReport(r ostiary.LedgerReport, asJSON bool) error {
 			return err
 		}
 	} else if r.OK {
-		if _, err := fmt.Fprintf(a.out, "ok: %s (%d to %d), %s, signed up to %d, root %s\n", count(int(r.Records), "record"), r.First, r.Last,
-			count(r.Checkpoints, "checkpoint"), r.Signed, r.Root); err != nil {
+		pruned := ""
+		switch {
+		case r.Unvouched > 0:
+			pruned = fmt.Sprintf("%s (%d of them made by records that are not here), ", count(int(r.Tombstones), "tombstone"), r.Unvouched)
+		case r.Tombstones > 0:
+			pruned = count(int(r.Tombstones), "tombstone") + ", "
+		}
+		if _, err := fmt.Fprintf(a.out, "ok: %s (%d to %d), %s%s, signed up to %d, root %s\n", count(int(r.Records), "record"), r.First, r.Last,
+			pruned, count(r.Checkpoints, "checkpoint"), r.Signed, r.Root); err != nil {
 			return err
 		}
 	}

@@ -211,9 +211,10 @@ type World struct {
 	FrontierRequired bool // where a provider's policy does not say
 }
 
-// Ledger is how records are written.
+// Ledger is how records are written, and how long their content is kept.
 type Ledger struct {
 	RelaxedDelay time.Duration
+	Keep         time.Duration // 0: for ever
 }
 
 // Provider finds a provider by its package.

@@ -153,6 +153,7 @@ var (
 	}}
 	ledgerSection = Section{"ledger", "The record of all that happens.", []Key{
 		{Name: "relaxed_delay_ms", Type: typeInteger, Default: `50`, Min: 1, Max: 10_000, Unit: "milliseconds", Meaning: "How long records of a `relaxed` provider may wait to be written together.", Needs: "R3.5"},
+		{Name: "keep_days", Type: typeInteger, Default: `0`, Min: 0, Max: 36_500, Unit: "days", Meaning: "How long records keep their content. 0: for ever. What remains of an older one is a tombstone with its hash, so that the ledger still verifies. What is open or in force, and the last day, is never pruned; see `ostiary ledger prune`.", Needs: "R8.6, R9.1"},
 	}}
 )
 

@@ -43,7 +43,8 @@ func (l *loader) world(t *node) {
 func (l *loader) ledger(t *node) {
 	s := l.section(ledgerSection, t, "ledger")
 	s.unknown()
-	l.config.Ledger = Ledger{RelaxedDelay: time.Duration(s.integer("relaxed_delay_ms")) * time.Millisecond}
+	l.config.Ledger = Ledger{RelaxedDelay: time.Duration(s.integer("relaxed_delay_ms")) * time.Millisecond,
+		Keep: time.Duration(s.integer("keep_days")) * 24 * time.Hour}
 }
 
 func (s *section) listen() string {

@@ -9,12 +9,42 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/pressly/goose/v3"
 )
 
 // ErrNewerSchema says that the database was written by a newer program (F-60).
 var ErrNewerSchema = errors.New("database schema is newer than this program")
+
+// backupName is that of the copy that is kept of a database before its schema is changed.
+const backupName = "ostiary-schema-%d.db"
+
+// Backup is such a copy.
+type Backup struct {
+	Path string
+	Made time.Time
+}
+
+// Backups lists the copies in a data directory.
+func Backups(dir string) (out []Backup, err error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		var version int64
+		if n, _ := fmt.Sscanf(e.Name(), backupName, &version); n != 1 || e.Name() != fmt.Sprintf(backupName, version) || !e.Type().IsRegular() {
+			continue
+		}
+		info, err := e.Info()
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, Backup{filepath.Join(dir, e.Name()), info.ModTime()})
+	}
+	return out, nil
+}
 
 // newestSchema is the number of the last migration that this program has.
 func newestSchema() (int64, error) {
@@ -59,7 +89,7 @@ func migrate(ctx context.Context, db *sql.DB, d dialect, files fs.FS, dir string
 	case have == newest:
 		return nil
 	case have > 0:
-		backup := filepath.Join(dir, fmt.Sprintf("ostiary-schema-%d.db", have))
+		backup := filepath.Join(dir, fmt.Sprintf(backupName, have))
 		if err := os.Remove(backup); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("replace backup: %w", err)
 		}
