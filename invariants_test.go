@@ -40,8 +40,10 @@ func checkEnds(t testing.TB, l *ostiary.Ledger) {
 	spent, through := map[string]int{}, map[string]int{}
 	if err := l.Records(context.Background(), 0, 0, func(r ostiary.LedgerRecord) error {
 		var body struct{ Approval, Decision string }
-		if err := json.Unmarshal(r.Body, &body); err != nil {
-			return err
+		if r.Pruned == 0 {
+			if err := json.Unmarshal(r.Body, &body); err != nil {
+				return err
+			}
 		}
 		switch r.Kind {
 		case "call.intent":

@@ -66,6 +66,10 @@ func (h *Host) Prune(ctx context.Context, r PruneRequest) (report PruneReport, e
 			break
 		}
 	}
+	// The store empties its log behind a transaction that has pruned: what comes after one finds that done.
+	if err := h.store.Update(ctx, func(store.Tx) error { return nil }); err != nil {
+		return report, fmt.Errorf("prune the ledger: %w", err)
+	}
 	report.Removed, report.Left, err = h.pruneBackups(report.Before, r.DryRun)
 	return report, err
 }
