@@ -1,6 +1,9 @@
 package call
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // ID names one call, one generation of calls never reuses it. It is shown to callers and is the ledger's join key.
 type ID string
@@ -29,6 +32,14 @@ type Request struct {
 	// released it. Nothing is ever sent for such a request. "": it is a call.
 	Collect ID
 
+	// Ask puts a question to the person behind the client while the call waits. It returns what that person has said, and
+	// NoConsent soon after ctx ends. nil: nobody can be asked so.
+	Ask func(ctx context.Context, q Question) Consent
+	// AskBack says that the client can be asked by the reply: it then makes the call anew, with an Answered.
+	AskBack bool
+	// Answered is what came of such a question. nil: the client was not asked.
+	Answered *Answered
+
 	// Progress takes the provider's progress, in order, never after Call has returned. nil: the caller wants none.
 	Progress func(Progress)
 	// Log takes the provider's log messages of this call (notifications/message). nil: the caller wants none.
@@ -36,6 +47,26 @@ type Request struct {
 	// LogLevel is the least severe level that the caller asked for; "" if none.
 	LogLevel string
 }
+
+// Question is what the person behind a client is asked: whether the call may go. Its words are our own, or the caller's.
+type Question struct{ Message string }
+
+// Answered is what came of a question in a reply: the state that went with it, as it has come back, and what was said.
+type Answered struct {
+	State   string
+	Consent Consent
+}
+
+// Consent is what a person has said to a question. The zero value is nothing.
+type Consent uint8
+
+// What can be said.
+const (
+	NoConsent Consent = iota
+	Agreed
+	Disagreed
+	Dismissed // somebody else is to decide
+)
 
 // Progress is one progress notification of a running call. Numbers are the provider's JSON, kept exact.
 type Progress struct {
@@ -66,6 +97,11 @@ type Reply struct {
 
 	// Provenance is where Result comes from and how it was judged (R8.2); its zero value says nothing.
 	Provenance Provenance
+
+	// Question is put to the person behind the client, and State goes with it; nil: nobody is asked. The call is over, and is
+	// to be made anew with the answer.
+	Question *Question
+	State    string
 
 	// Release gives the memory of Result back once it has been written out; nil: there is nothing to give back. Calling it is
 	// never needed, and nothing may look at Result afterwards.

@@ -3,6 +3,7 @@ package approval
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/ostiary/ostiary/internal/review"
@@ -18,6 +19,9 @@ func (r *Rules) Grant(tx Tx, id ID, scope Decision, decider, reason string, now 
 	q, err := r.undecided(tx, id, decider, now)
 	if err != nil {
 		return Request{}, err
+	}
+	if scope != ApprovedOnce && strings.HasPrefix(decider, elicitation) {
+		return Request{}, ErrScope
 	}
 	if q.Evidence != "" {
 		return release(tx, q, scope, decider, reason, now)

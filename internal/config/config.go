@@ -119,6 +119,7 @@ type Policy struct {
 	Available bool
 	Approval  policy.Approval
 	Frontier  bool                  // calls must state the frontier that they are based on
+	Elicit    bool                  // the person behind the client that makes a call may agree to it (R7.6)
 	Tools     map[string]ToolPolicy // the overrides alone, by the tool's name
 }
 
@@ -187,6 +188,7 @@ type Approval struct {
 	Hold    time.Duration // how long a call is held open
 	Expiry  time.Duration // how long a request waits, and how long a grant for one call can be spent
 	Session time.Duration // how long a grant for a session holds
+	Elicit  bool          // the person behind the client that makes a call may agree to it, unless a provider's policy says otherwise (R7.6)
 }
 
 // Budget bounds what callers may do in a while: a principal over all its sessions, and each session.

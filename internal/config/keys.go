@@ -104,6 +104,7 @@ var (
 		{Name: "available", Type: typeBool, Required: true, Meaning: "Whether the allowed tools may be used at all.", Needs: "R7.1"},
 		{Name: "approval", Type: typeString, Note: "by effect class: EXTERNAL_SIDE_EFFECT and SENSITIVE_READ need it", Enum: approvals, Meaning: "Whether a call needs someone's approval. `never` is the explicit rule that lets a tool with outside effects go without.", Needs: "R7.1, R7.2"},
 		{Name: "frontier", Type: typeString, Note: "that of `[world]`", Enum: frontiers, Meaning: "Whether a call must state the frontier that it is based on. One that is stated is always held against the world.", Needs: "R5.6"},
+		{Name: "elicit", Type: typeString, Note: "that of `[approval]`", Enum: elicits, Meaning: "Whether calls of the provider's tools are put to the person behind the client, as in `[approval]`.", Needs: "R7.6"},
 	}}
 	toolSection = Section{"provider.PACKAGE.policy.tools.TOOL", "What differs for one tool, by its raw name or alias. It may only narrow the policy; the one thing it may drop is the approval of a tool that it declares READ_ONLY.", []Key{
 		{Name: "effect", Type: typeString, Default: `"EXTERNAL_SIDE_EFFECT"`, Enum: call.EffectClasses(), Meaning: "What a call may do to the world. UNSUPPORTED_EFFECT cannot be invoked.", Needs: "R7.2"},
@@ -135,6 +136,7 @@ var (
 		{Name: "hold_seconds", Type: typeSeconds, Default: `30`, Min: 0, Max: 600, Unit: "seconds", Meaning: "How long a call is held open for its approval before it ends as `approval_pending`.", Needs: "R7.4"},
 		{Name: "expiry_seconds", Type: typeSeconds, Default: `3600`, Min: 10, Max: 604_800, Unit: "seconds", Meaning: "How long a request waits for a decision, and how long a grant for one call can be used.", Needs: "R7.4"},
 		{Name: "session_seconds", Type: typeSeconds, Default: `28800`, Min: 60, Max: 2_592_000, Unit: "seconds", Meaning: "How long a grant for a session holds, if the session lives so long.", Needs: "R7.4, A-31"},
+		{Name: "elicit", Type: typeString, Default: `"off"`, Enum: elicits, Meaning: "`on`: a call that waits is put to the client that makes it, if that client can ask its user (elicitation): a form in the gateway's own words, with the tool, its effect and the arguments. Who answers is on record as `elicitation:PRINCIPAL`, and can agree once, never for a session and never to a held result. Switching it on means that the one who wants the call may be the one who agrees to it, and that the client is trusted to show the form to a person instead of answering it by itself: it is for clients at which somebody sits who may decide.", Needs: "R7.6, F-53"},
 	}}
 	budgetPrincipalSection = Section{"budget.principal", "What one principal may do in a while, over all its sessions. Calls beyond it are refused as `budget_exceeded`, and are not counted.", budgetKeys()}
 	budgetSessionSection   = Section{"budget.session", "What one session may do in a while.", budgetKeys()}
@@ -169,6 +171,9 @@ const (
 	transportHTTP    = "http"
 	transportSandbox = "sandbox_stdio"
 
+	elicitOff = "off"
+	elicitOn  = "on"
+
 	ledgerDurable = "durable"
 	ledgerRelaxed = "relaxed"
 
@@ -180,6 +185,7 @@ var (
 	trustTiers   = []string{"CONTROLLED_LOCAL", "USER_ADDED_REVIEWED", "ORG_MANAGED", "BLOCKED"}
 	contentKinds = []string{"text", "image", "audio", "resource", "resource_link"}
 	approvals    = []string{"never", "required"}
+	elicits      = []string{elicitOff, elicitOn}
 	frontiers    = []string{frontierOptional, frontierRequired}
 )
 

@@ -96,6 +96,7 @@ func (l *loader) read(root *node) {
 	}
 	l.server(root.child("server"))
 	l.world(root.child("world"))
+	l.approval(root.child("approval")) // policies refer to it
 	for name, t := range l.named(root.child("provider"), "provider") {
 		l.provider(name, t)
 	}
@@ -108,7 +109,6 @@ func (l *loader) read(root *node) {
 	}
 	l.tokens()
 	l.rules(root.child("rule"))
-	l.approval(root.child("approval"))
 	l.budget(root.child("budget"))
 	l.evidence(root.child("evidence"))
 	l.vault(root.child("vault"))
@@ -149,7 +149,8 @@ func (l *loader) relative(path string) string {
 func (l *loader) approval(t *node) {
 	s := l.section(approvalSection, t, "approval")
 	s.unknown()
-	l.config.Approval = Approval{Hold: s.seconds("hold_seconds"), Expiry: s.seconds("expiry_seconds"), Session: s.seconds("session_seconds")}
+	l.config.Approval = Approval{Hold: s.seconds("hold_seconds"), Expiry: s.seconds("expiry_seconds"), Session: s.seconds("session_seconds"),
+		Elicit: s.str("elicit", nil) == elicitOn}
 }
 
 func (l *loader) evidence(t *node) {

@@ -23,6 +23,9 @@ func (l *loader) policy(pkg string, t *node, profile *provider.Profile) Policy {
 	if p.Frontier = l.config.World.FrontierRequired; s.has("frontier") {
 		p.Frontier = s.str("frontier", nil) == frontierRequired
 	}
+	if p.Elicit = l.config.Approval.Elicit; s.has("elicit") {
+		p.Elicit = s.str("elicit", nil) == elicitOn
+	}
 	profile.Effects, profile.ExpectedDigests = map[string]call.EffectClass{}, map[string]call.Digest{}
 	prefix := joinKey("provider", pkg, "policy", "tools")
 	for name, tt := range l.named(table.child("tools"), prefix) {

@@ -13,6 +13,7 @@ import (
 	"github.com/ostiary/ostiary/internal/approval"
 	"github.com/ostiary/ostiary/internal/firewall"
 	"github.com/ostiary/ostiary/internal/ledger"
+	"github.com/ostiary/ostiary/internal/policy"
 	"github.com/ostiary/ostiary/internal/store"
 )
 
@@ -20,9 +21,12 @@ import (
 const holdNotice = 5 * time.Second
 
 // agree asks for approval, and holds the call until there is an answer or its time is up (R7.4). Without a refusal there is
-// a grant to spend.
+// a grant to spend, unless nobody had to agree.
 func (p *passage) agree(ctx context.Context) *refusal {
 	g := p.gate
+	if no := p.answered(ctx); no != nil || p.decision.Verdict == policy.Allow {
+		return no
+	}
 	question, err := p.ask(ctx)
 	if err != nil {
 		return &refusal{code: call.CodeInternal, detail: err.Error()}
@@ -42,7 +46,13 @@ func (p *passage) agree(ctx context.Context) *refusal {
 	}
 	p.asked, p.askedBy = request.ID, request.CallID
 	if request.State == approval.Waiting {
-		if request, err = p.hold(ctx, request); err != nil {
+		if no := p.askBack(&request); no != nil {
+			return no
+		}
+		stop := p.askMeanwhile(ctx, &request)
+		request, err = p.hold(ctx, request)
+		stop()
+		if err != nil {
 			return approvalRefusal(err)
 		}
 	}

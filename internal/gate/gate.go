@@ -44,6 +44,11 @@ type Options struct {
 	Hub       *approval.Hub
 	Hold      time.Duration
 
+	// Elicit says whether calls of a provider's tools may be agreed to by the person behind the client that makes them (R7.6);
+	// nil: none may. Offers remembers what was put to such people; nil: nothing is.
+	Elicit func(pkg string) bool
+	Offers *approval.Offers
+
 	// Firewall judges what leaves and what enters, by the rules that FirewallRules has for a tool; nil: the defaults.
 	Firewall      Firewall
 	FirewallRules func(*call.Descriptor) firewall.Rules
@@ -140,8 +145,8 @@ func (g *Gate) Call(ctx context.Context, r call.Request) call.Reply {
 		return p.turnBack(ctx, no)
 	}
 
-	// 7. Someone agrees, if policy or the firewall asks for it.
-	if p.decision.Verdict != policy.Allow {
+	// 7. Someone agrees, if policy or the firewall asks for it. A no is a no, even if nobody need have been asked.
+	if p.decision.Verdict != policy.Allow || r.Answered != nil {
 		if no := p.agree(ctx); no != nil {
 			return p.turnBack(ctx, no)
 		}
@@ -219,6 +224,9 @@ type refusal struct {
 	code           call.Code
 	detail, saying string
 	news           *world.News // what a stale frontier has missed; nil for any other refusal
+
+	question *call.Question // for the person behind the client; nil: none
+	state    string         // that goes with it
 }
 
 func (r *refusal) Error() string { return string(r.code) + ": " + r.detail }
@@ -228,6 +236,9 @@ func (p *passage) turnBack(ctx context.Context, no *refusal) call.Reply {
 	reply := p.refuseSaying(ctx, no.code, no.detail, no.saying)
 	if no.news != nil {
 		reply.Missed, reply.Frontier = no.news.Commits, no.news.UpTo
+	}
+	if no.question != nil {
+		reply.Question, reply.State, reply.Outcome.Status = no.question, no.state, call.InputRequired
 	}
 	return reply
 }

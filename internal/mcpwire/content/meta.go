@@ -20,11 +20,14 @@ const (
 	ownPrefix   = "org.ostiary/"
 	keyFrontier = ownPrefix + "frontier"
 	keyMissed   = ownPrefix + "missed"
-	keyOutcome  = ownPrefix + "outcome"
+	keyOutcome  = KeyOutcome
 	keyCall     = ownPrefix + "call"
 
 	keyProvenance = ownPrefix + "provenance"
 )
+
+// KeyOutcome is under what a client is told the outcome of a call.
+const KeyOutcome = ownPrefix + "outcome"
 
 // maxStripped bounds the keys that SplitMeta names; the rest is only counted.
 const maxStripped = 16

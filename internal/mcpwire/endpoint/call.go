@@ -21,6 +21,13 @@ type toolCall struct {
 	collect       string // the earlier call whose held result is asked for
 	resource      string // the address, of a resources/read; "" of a tools/call
 
+	// askBack says that the client can be asked by the result of the call, and answered what it brings of such a question.
+	askBack  bool
+	answered *call.Answered
+	// asked is where a handshake-era client's answers come, nil: it cannot be asked; elicit then asks on the call's own stream.
+	asked  *asked
+	elicit func(ctx context.Context, params []byte) (result []byte)
+
 	// post hands a notification on its way to the client, and must not block; nil: nothing can be sent on the way.
 	post func(method string, params []byte)
 }
@@ -55,6 +62,13 @@ func (e *Endpoint) placeCall(ctx context.Context, cancel context.CancelFunc, c *
 		Frontier:  c.frontier,
 		LogLevel:  c.logLevel,
 		Collect:   call.ID(c.collect),
+		AskBack:   c.askBack,
+		Answered:  c.answered,
+	}
+	if c.elicit != nil {
+		r.Ask = func(ctx context.Context, q call.Question) call.Consent {
+			return consentOf(c.elicit(ctx, elicitParams(q)))
+		}
 	}
 	if c.post != nil && (c.progressToken != nil || c.logLevel != "") {
 		relay := newRelay(c, e.o.Now)

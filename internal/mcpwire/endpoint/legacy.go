@@ -18,6 +18,9 @@ import (
 // net/http, and nothing of a client's header is copied to the request that the SDK sees.
 const edgePrincipal = "ostiary-principal"
 
+// edgeElicits is there, in the same way, if the client can be shown a form.
+const edgeElicits = "ostiary-elicits"
+
 // legacy is the handshake-era server of one export. The SDK does what a handshake-era session is: initialize, its id, its
 // GET stream and the notifications on it. Requests within a session are answered from bytes before the SDK is reached: its
 // typed path rounds numbers, changes ids, and costs several times the call itself.
@@ -93,7 +96,8 @@ func (l *legacy) receive(next mcp.MethodHandler) mcp.MethodHandler {
 			if extra := in.GetExtra(); ok && extra != nil {
 				//lint:ignore SA1008 the key is spelled as no client's header can be
 				if owner := extra.Header[edgePrincipal]; len(owner) == 1 {
-					if err := l.sessions.bind(ss, owner[0]); err != nil {
+					//lint:ignore SA1008 nor can this one
+					if err := l.sessions.bind(ss, owner[0], len(extra.Header[edgeElicits]) == 1); err != nil {
 						return nil, &jsonrpc.Error{Code: codeInternal, Message: err.Error()}
 					}
 				}
@@ -143,6 +147,7 @@ func (e *Endpoint) prepareLegacy(req *request, level string) (c *toolCall, a ans
 	}
 	e.auditMeta(req, &meta)
 	c.meta, c.logLevel, c.progressToken = rest, level, meta.ProgressToken
+	c.answered = nil // that era has no such thing
 	if c.resource == "" {
 		c.collect = meta.Collect
 	}

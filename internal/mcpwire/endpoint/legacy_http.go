@@ -37,6 +37,9 @@ func (e *Endpoint) serveLegacy(x *exchange, f *content.Frame) {
 			sessions.cancel(s, idKey(id))
 		}
 		x.w.WriteHeader(http.StatusAccepted)
+	case f.Kind == content.Response || f.Kind == content.ErrorResponse:
+		s.asked.answer(f)
+		x.w.WriteHeader(http.StatusAccepted)
 	case f.Kind != content.Request:
 		x.w.WriteHeader(http.StatusAccepted) // of no meaning to this server, or an answer to what it never asked
 	case f.Method == methodCallTool, f.Method == methodReadResource && s.watch != nil:
@@ -77,6 +80,9 @@ func (e *Endpoint) callLegacy(x *exchange, s *session, f *content.Frame) {
 		x.write(&a, f.ID)
 		return
 	}
+	if s.elicits {
+		c.asked = &s.asked
+	}
 	e.callStreaming(ctx, cancel, func() {}, x, c)
 }
 
@@ -99,7 +105,12 @@ func (e *Endpoint) initialize(x *exchange, f *content.Frame, inSession bool) {
 	}
 	// The SDK would round a large integer id; it gets one of our own, and the answer the client's.
 	w := &initializeWriter{x: x, id: f.ID, header: make(http.Header)}
-	l.http.ServeHTTP(w, x.sdkRequest(x.r.Context(), content.AppendRawRequest(nil, []byte("1"), methodInitialize, params)))
+	r := x.sdkRequest(x.r.Context(), content.AppendRawRequest(nil, []byte("1"), methodInitialize, params))
+	if elicits(content.Member(f.Params, "capabilities")) {
+		//lint:ignore SA1008 the key is spelled as no client's header can be
+		r.Header[edgeElicits] = []string{"form"}
+	}
+	l.http.ServeHTTP(w, r)
 }
 
 // initializeWriter passes the SDK's answer on under the client's own id.

@@ -12,7 +12,7 @@ func (e *Endpoint) prepareModern(req *request, meta *modernMeta) (c *toolCall, a
 	if req.method == methodReadResource {
 		c, a, ok = e.prepareRead(req, true)
 	} else if c, a, ok = e.prepare(req); ok {
-		c.collect = meta.Collect
+		c.collect, c.askBack = meta.Collect, elicits(meta.ClientCapabilities)
 	}
 	if ok {
 		c.modern, c.meta, c.logLevel, c.progressToken = true, meta.rest, meta.LogLevel, meta.ProgressToken

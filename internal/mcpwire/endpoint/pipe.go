@@ -22,10 +22,13 @@ type pipe struct {
 	cancel    context.CancelFunc
 	work      sync.WaitGroup // open requests
 
-	legacy *pipeConn // set by the first initialize; used by the reading goroutine alone, like level and watch
-	level  string
-	watch  *watch         // the subscriptions of the handshake era; nil: there have been none
-	told   sync.WaitGroup // the goroutine that tells of them
+	legacy  *pipeConn // set by the first initialize; used by the reading goroutine alone, like those below
+	level   string
+	elicits bool           // the client can be shown a form
+	watch   *watch         // the subscriptions of the handshake era; nil: there have been none
+	told    sync.WaitGroup // the goroutine that tells of them
+
+	asked asked // guards itself
 
 	mu   sync.Mutex // guards open
 	open map[string]*pipeRequest
@@ -73,9 +76,14 @@ func (p *pipe) writeError() error {
 }
 
 func (p *pipe) notify(method string, params []byte) {
+	p.message(func(dst []byte) []byte { return content.AppendNotification(dst, method, params) })
+}
+
+// message puts one message on the pipe, as write appends it.
+func (p *pipe) message(write func(dst []byte) []byte) {
 	buf := getBuffer()
 	defer putBuffer(buf)
-	buf.b = content.AppendNotification(buf.b, method, params)
+	buf.b = write(buf.b)
 	p.write(buf.b)
 }
 

@@ -47,6 +47,11 @@ func (p *pipe) callLegacy(req *request) {
 		cancel()
 		return
 	}
+	if p.elicits {
+		c.elicit = func(ctx context.Context, params []byte) []byte {
+			return p.asked.ask(ctx, p.message, methodElicit, params)
+		}
+	}
 	go func() { // p.work waits for it
 		defer cancel()
 		a := p.call(ctx, cancel, r, c)
@@ -104,7 +109,7 @@ func (p *pipe) initialize(f *content.Frame) {
 			return
 		}
 		c.ss = ss
-		p.legacy = c
+		p.legacy, p.elicits = c, elicits(content.Member(f.Params, "capabilities"))
 	}
 	r := p.begin(f.ID, func() {})
 	if r == nil {

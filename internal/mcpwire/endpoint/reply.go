@@ -21,6 +21,9 @@ func answerOf(r call.Reply, modern bool) answer {
 		}
 		return a
 	}
+	if modern && r.Question != nil {
+		return answer{result: inputRequired(&r)}
+	}
 	return answer{reply: &r}
 }
 

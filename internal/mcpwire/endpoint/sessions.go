@@ -39,6 +39,8 @@ type session struct {
 	cancel    context.CancelFunc
 	principal string
 	watch     *watch // nil: there is nothing to subscribe to
+	elicits   bool   // its client can be shown a form; does not change
+	asked     asked  // guards itself
 	level     string
 	open      map[string]context.CancelFunc // calls, by the key of their id
 	refs      int                           // requests and streams in progress
@@ -52,7 +54,7 @@ func newSessions(bound int, timeout time.Duration, now func() time.Time) *sessio
 
 // bind makes a session the principal's. If there are too many, the same principal's longest idle one has to go: a client
 // whose session is gone makes a new one, while clients that never end theirs are common.
-func (t *sessions) bind(ss handle, principal string) error {
+func (t *sessions) bind(ss handle, principal string, elicits bool) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.closed {
@@ -68,7 +70,7 @@ func (t *sessions) bind(ss handle, principal string) error {
 		}
 		t.dropLocked(old)
 	}
-	s := &session{id: ss.ID(), ss: ss, principal: principal, open: make(map[string]context.CancelFunc), used: t.now()}
+	s := &session{id: ss.ID(), ss: ss, principal: principal, elicits: elicits, open: make(map[string]context.CancelFunc), used: t.now()}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	if t.watch != nil {
 		s.watch = t.watch(principal)

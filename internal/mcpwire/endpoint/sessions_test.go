@@ -66,7 +66,7 @@ func TestSessionsProperty(t *testing.T) {
 				id := fmt.Sprint("s", n)
 				n++
 				room := table.room(who)
-				err := table.bind(&fakeHandle{id: id, ended: make(chan struct{})}, who)
+				err := table.bind(&fakeHandle{id: id, ended: make(chan struct{})}, who, false)
 				if room != (err == nil) {
 					t.Fatalf("room says %v, bind says %v", room, err)
 				}

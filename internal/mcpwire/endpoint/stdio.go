@@ -147,7 +147,7 @@ func (p *pipe) take(l line) {
 			p.legacy.deliver(&jsonrpc.Request{Method: f.Method, Params: []byte("{}")})
 		}
 	case f.Kind != content.Request:
-		p.e.log.Debug("a client answered what it was not asked", "principal", p.principal.ID)
+		p.asked.answer(&f)
 	case saysModern(&f):
 		p.takeModern(&f)
 	default:

@@ -32,6 +32,11 @@ func (e *Endpoint) callStreaming(ctx context.Context, cancel, broken context.Can
 		s.finish(&a, c.id)
 		return
 	}
+	if c.asked != nil {
+		c.elicit = func(ctx context.Context, params []byte) []byte {
+			return c.asked.ask(ctx, s.message, methodElicit, params)
+		}
+	}
 	if c.progressToken == nil && c.logLevel == "" {
 		s.openAfter(e.o.KeepAlive)
 		a := e.place(ctx, cancel, c)
@@ -80,10 +85,15 @@ func (s *stream) tick() {
 
 // notify sends a notification. It may block as long as the client is slow.
 func (s *stream) notify(method string, params []byte) {
+	s.message(func(dst []byte) []byte { return content.AppendNotification(dst, method, params) })
+}
+
+// message sends one message before the answer, as write appends it.
+func (s *stream) message(write func(dst []byte) []byte) {
 	buf := getBuffer()
 	defer putBuffer(buf)
 	buf.b = append(buf.b, eventBegin...)
-	buf.b = content.AppendNotification(buf.b, method, params)
+	buf.b = write(buf.b)
 	buf.b = append(buf.b, eventEnd...)
 	s.mu.Lock()
 	defer s.mu.Unlock()
