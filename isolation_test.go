@@ -47,7 +47,16 @@ func callModernMeta(ctx context.Context, client *http.Client, addr, tool, argume
 	if meta != "" {
 		meta = "," + meta
 	}
-	msg := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%q,"arguments":%s,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}%s}}}`, tool, arguments, meta)
+	return postModernWith(ctx, client, addr, tool, fmt.Sprintf(`{"name":%q,"arguments":%s,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}%s}}`, tool, arguments, meta))
+}
+
+// postModern makes a tools/call with all of its params.
+func postModern(ctx context.Context, addr, tool, params string) (status int, body []byte, err error) {
+	return postModernWith(ctx, http.DefaultClient, addr, tool, params)
+}
+
+func postModernWith(ctx context.Context, client *http.Client, addr, tool, params string) (status int, body []byte, err error) {
+	msg := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":` + params + `}`
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+addr+"/v1/mcp", strings.NewReader(msg))
 	if err != nil {
 		return 0, nil, err

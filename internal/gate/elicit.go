@@ -106,7 +106,7 @@ func (p *passage) askBack(r *approval.Request) *refusal {
 // askMeanwhile asks while the call is held, where that is how a client is asked. The hub wakes the call when there is a
 // decision. stop ends the asking, and waits for that.
 func (p *passage) askMeanwhile(ctx context.Context, r *approval.Request) (stop func()) {
-	if p.request.Ask == nil || !p.elicits() {
+	if p.request.Ask == nil || p.gate.o.Hold <= 0 || !p.elicits() {
 		return func() {}
 	}
 	if _, ok := p.gate.o.Offers.Offer(r, p.gate.o.Now()); !ok {
