@@ -191,7 +191,7 @@ func TestA64_TheEnvironmentSwitchesNothingOff(t *testing.T) {
 	dir := t.TempDir()
 	writeConfig(t, dir, exported)
 	for _, v := range []string{"MCPGODEBUG=disablelocalhostprotection=1", "GODEBUG=x509sha1=1", "GODEBUG=gctrace=0,tls10server=1"} {
-		p := launch(t, dir, v)
+		p := launch(t, command(t, dir, v))
 		if s := p.end(0); s.ExitStatus() != 2 {
 			t.Errorf("with %s the gateway ends with %v: %s", v, s, p.stderr())
 		}

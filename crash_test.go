@@ -67,6 +67,33 @@ func crashingGateway() {
 	wg.Wait()
 }
 
+// agreeingGateway is the child of TestF01_AGrantIsSpentOnce: a gateway with an operator who agrees to everything, which dies
+// by SIGKILL when a call passes a step.
+func agreeingGateway() {
+	dir, step := os.Getenv(dirEnv), os.Getenv(crashEnv)
+	time.AfterFunc(time.Minute, func() { check(errors.New("nobody killed this gateway")) })
+	o := ostiary.Options{ConfigFile: filepath.Join(dir, "ostiary.toml"), DataDir: filepath.Join(dir, "data"), LookupEnv: environment(map[string]string{"OSTIARY_TOKEN": testToken})}
+	o.SetFailpoint(func(s string) {
+		if s == step {
+			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+			select {} // no step is taken after the last one
+		}
+	})
+	h, err := ostiary.New(o)
+	check(err)
+	check(h.Start(context.Background()))
+	fmt.Fprintln(os.Stderr, "ready: http://"+h.Addr())
+	for {
+		waiting, err := h.Approvals(context.Background(), false)
+		check(err)
+		for _, r := range waiting {
+			_, err := h.Decide(context.Background(), ostiary.ApprovalDecision{ID: r.ID, Grant: true})
+			check(err)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
 func check(err error) {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -109,6 +136,39 @@ func TestF01_KillBetweenTheSteps(t *testing.T) {
 		t.Error("no call was ever interrupted: the test did not test anything")
 	}
 	t.Logf("%d calls were interrupted, %d outcomes seen", interrupted, len(seen))
+}
+
+// F-01, I5: kill -9 at each step of a call that somebody has agreed to. The grant is spent with the intent: whatever became
+// of the call, it is good for no other, and the effect has taken place once at most.
+func TestF01_AGrantIsSpentOnce(t *testing.T) {
+	t.Parallel()
+	for step, effects := range map[string]int{"intent": 0, "answer": 1, "verdict": 1, "outcome": 1} {
+		dir := t.TempDir()
+		ran := filepath.Join(dir, "ran")
+		writeConfig(t, dir, needsApproval(30), "-counter", ran)
+		c := command(t, dir, dirEnv+"="+dir, crashEnv+"="+step, roleEnv+"=agreeing-gateway")
+		p := await(t, c)
+		if answer := p.ask("write_note", `{"text":"once"}`); answer != "" {
+			t.Errorf("killed at %s, and answered %s", step, answer)
+		}
+		if s := p.end(0); s.Signal() != syscall.SIGKILL {
+			t.Fatalf("the gateway was not killed at %s: %v: %s", step, s, p.stderr())
+		}
+		waitGone(t, ran)
+		if n := count(t, ran); n != effects {
+			t.Errorf("killed at %s: the tool has run %d times", step, n)
+		}
+		writeConfig(t, dir, needsApproval(0), "-counter", ran)
+		g := &gateway{t: t, dir: dir, path: filepath.Join(dir, "ostiary.toml"), env: map[string]string{"OSTIARY_TOKEN": testToken}}
+		g.start()
+		must(t, g.ask("write_note", `{"text":"once"}`), `"code":"approval_pending"`, `"delivery":"not_sent"`)
+		if n := count(t, ran); n != effects {
+			t.Errorf("killed at %s: a spent grant was good for another call", step)
+		}
+		g.stop()
+		must(t, g.records(), map[bool]string{true: `"status":"succeeded"`, false: `"code":"interrupted"`}[step == "outcome"])
+		checkStopped(t, filepath.Join(dir, "data"), testToken)
+	}
 }
 
 // waitGone waits until no process is left that was started for the counter file (I8).

@@ -93,7 +93,7 @@ func TestF02_KilledWhileTheDataDirectoryIsMade(t *testing.T) {
 	for _, file := range []string{"ostiary.lock", "ostiary.db", "ostiary.db-wal", "ledger.pub", "ledger.key", "vault.key", "vault.age"} {
 		dir := t.TempDir()
 		writeConfig(t, dir, exported)
-		p := launch(t, dir)
+		p := launch(t, command(t, dir))
 		for deadline := time.Now().Add(30 * time.Second); ; {
 			if _, err := os.Lstat(filepath.Join(dir, "data", file)); err == nil {
 				break

@@ -41,6 +41,8 @@ func TestMain(m *testing.M) {
 		rawServer()
 	case "crashing-gateway":
 		crashingGateway()
+	case "agreeing-gateway":
+		agreeingGateway()
 	case "ostiary":
 		os.Exit(cli.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.LookupEnv))
 	}

@@ -36,7 +36,13 @@ var readyLine = regexp.MustCompile(`ready: http://(\S+)`)
 // serve starts `ostiary serve` on the configuration and the data directory of dir, and waits until it is ready.
 func serve(t testing.TB, dir string, env ...string) *process {
 	t.Helper()
-	p := launch(t, dir, env...)
+	return await(t, command(t, dir, env...))
+}
+
+// await starts a gateway and waits until it is ready.
+func await(t testing.TB, c *exec.Cmd) *process {
+	t.Helper()
+	p := launch(t, c)
 	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
 		if m := readyLine.FindStringSubmatch(p.stderr()); m != nil {
 			p.addr = m[1]
@@ -53,10 +59,10 @@ func serve(t testing.TB, dir string, env ...string) *process {
 	}
 }
 
-// launch starts `ostiary serve` and reads its stderr.
-func launch(t testing.TB, dir string, env ...string) *process {
+// launch starts a gateway and reads its stderr.
+func launch(t testing.TB, c *exec.Cmd) *process {
 	t.Helper()
-	p := &process{Cmd: command(t, dir, env...), t: t, read: make(chan struct{})}
+	p := &process{Cmd: c, t: t, read: make(chan struct{})}
 	out, err := p.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -84,6 +90,7 @@ func launch(t testing.TB, dir string, env ...string) *process {
 	return p
 }
 
+// command is `ostiary serve` on the configuration and the data directory of dir.
 func command(t testing.TB, dir string, env ...string) *exec.Cmd {
 	t.Helper()
 	c := exec.Command(self(t), "serve", "--config", filepath.Join(dir, "ostiary.toml"), "--data", filepath.Join(dir, "data"))
