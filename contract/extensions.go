@@ -54,14 +54,16 @@ func (e *Extensions) Offer(o *mcp.ServerOptions) *mcp.ServerOptions {
 	if o == nil {
 		o = &mcp.ServerOptions{}
 	}
+	logs := e.o.LegacyEvents
 	if o.Capabilities == nil {
-		o.Capabilities = &mcp.ServerCapabilities{Logging: &mcp.LoggingCapabilities{}}
+		o.Capabilities, logs = &mcp.ServerCapabilities{}, true
 	}
 	o.Capabilities.AddExtension(ToolContract, settingsV1())
 	if e.o.WorldEvents {
 		o.Capabilities.AddExtension(WorldEvents, settingsV1())
 	}
-	if e.o.LegacyEvents && o.Capabilities.Logging == nil {
+	if logs {
+		//lint:ignore SA1019 it is what clients of the handshake era know, and the SDK's own default
 		o.Capabilities.Logging = &mcp.LoggingCapabilities{}
 	}
 	return o
