@@ -456,7 +456,7 @@ func TestA25_TwoStories(t *testing.T) {
 		"same":    text(`{"currency":"EUR", "price":10.0}`) + `,"structuredContent":{"price":10,"currency":"EUR"}`,
 		"prose":   text("Ten euros.") + `,"structuredContent":{"price":10,"currency":"EUR"}`,
 	})
-	g := besiege(t, "", h)
+	g := besiege(t, askAtOnce, h)
 	for _, name := range []string{"verdict", "price", "fails"} {
 		g.held(g.page(name), []string{"infected", "9000", "OK, no problems"}, "text_structured_mismatch")
 	}
