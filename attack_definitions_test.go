@@ -483,6 +483,17 @@ func TestA15_SchemaAsAWeapon(t *testing.T) {
 			t.Errorf("%s was called: %+v", name, r.Outcome)
 		}
 	}
+
+	// A server that is not required takes nobody with it when a tool that is exported is one of them.
+	other := &hostile{pkg: "other", tools: always(says("fine", "Does a thing.", ""))}
+	h = &hostile{keys: "required = false", tools: always(definitions...)}
+	g = besiege(t, "", h, other)
+	must(t, g.ask("other__fine", `{}`), `"status":"succeeded"`)
+	must(t, g.list(), `"bad__good"`, "!doubling")
+	s, err := g.Status(t.Context())
+	if err != nil || len(s.Exports[0].Lacks) != len(bad) {
+		t.Errorf("the export lacks %v, %v", s.Exports, err)
+	}
 }
 
 // A-16: a server is who it is by its configuration and where it is, not by what it calls itself.

@@ -190,8 +190,9 @@ func principalsOf(c *config.Config, export string) map[string]bool {
 	return m
 }
 
-// mayLack says whether an export may go without a tool now: its provider is optional and did not start, is blocked, or was
-// left out of this host.
+// mayLack says whether an export may go without a tool now: its provider is optional, whether it did not start or does not
+// offer the tool (one server must not keep the others from being used by what it lists), is blocked, or was left out of this
+// host. Which tools there could be at all, the configuration was checked for.
 func (h *Host) mayLack(id call.ToolID) bool {
 	pkg, _, ok := id.Split()
 	if !ok {
@@ -199,7 +200,7 @@ func (h *Host) mayLack(id call.ToolID) bool {
 	}
 	for _, p := range h.providers.Providers() {
 		if p.Profile.Package == pkg {
-			return p.Catalog() == nil
+			return p.Catalog() == nil || !p.Profile.Required
 		}
 	}
 	return len(h.o.Only) > 0
