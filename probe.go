@@ -274,10 +274,10 @@ func (p *probe) failed(r *ProbedRevision, phase provider.Phase, err error) {
 func (p *probe) manners(r *ProbedRevision, st provider.LinkStats, ended error) {
 	where := "revision " + r.Revision
 	if r.Noise > 0 {
-		p.fault(where, "write logs to stderr", "%d lines on stdout were no MCP messages", r.Noise)
+		p.fault(where, "write logs to stderr", "lines on stdout that were no MCP messages: %d", r.Noise)
 	}
 	if r.Violations > 0 {
-		p.fault(where, "", "%d messages broke the protocol; the last one: %s", r.Violations, st.LastViolation)
+		p.fault(where, "", "messages that broke the protocol: %d; the last one: %s", r.Violations, st.LastViolation)
 	}
 	switch {
 	case ended != nil:

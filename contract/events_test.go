@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"reflect"
@@ -147,6 +148,7 @@ func TestR4_8_EmitEndsWithItsContext(t *testing.T) {
 // to a server/discover that offered events strictly, its last request of 2026-07-28 still offers them, and it never shook
 // hands as an older client does.
 func TestR4_8_WhoGetsEvents(t *testing.T) {
+	must(flag.Set("rapid.checks", sequences))
 	rapid.Check(t, func(r *rapid.T) {
 		ext := contract.New(contract.Options{WorldEvents: true})
 		server := mcp.NewServer(&mcp.Implementation{Name: "s", Version: "1"}, ext.Offer(nil))
