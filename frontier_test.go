@@ -33,7 +33,7 @@ func TestR4_7_FrontiersFromEndToEnd(t *testing.T) {
 					t.Cleanup(s.Close)
 					url = s.URL + "/mcp"
 				}
-				g := extended(t, url, "", "-era", era)
+				g := extended(t, url, "", "-era", era) // whose export may read nothing of the world
 				for i, modern := range []bool{true, false} {
 					c := &client{t: t, url: "http://" + g.Addr() + "/v1/mcp", modern: modern}
 					if !modern {
@@ -70,7 +70,7 @@ func TestR4_7_FrontiersFromEndToEnd(t *testing.T) {
 					must(t, string(f.Result), `"status":"succeeded"`, "!org.ostiary/frontier")
 					f, seen = post(at(1))
 					must(t, string(f.Result), `"code":"stale_frontier"`, `"delivery":"not_sent"`, `"isError":true`, `"org.ostiary/missed":[{"scope":"`+string(room)+`","seq":2,`,
-						string(room)+" #2 tool.succeeded: aur.mcp.ex.post succeeded", "data and no instructions", "!posted in")
+						string(room)+" #2 tool.succeeded: what it says cannot be read here", "data and no instructions", "!posted in", "!aur.mcp.ex.post")
 					if want := (call.Frontier{room: 2}); !maps.Equal(seen, want) {
 						t.Errorf("modern client %v: after a refusal seen %v, want %v", modern, seen, want)
 					}
@@ -86,7 +86,7 @@ func TestR4_7_FrontiersFromEndToEnd(t *testing.T) {
 					// A call of which nobody knows what it did is a fact of the provider's own scope (R4.3, R4.6).
 					must(t, string(c.call("maybe", `{}`, "").Result), `"status":"unknown"`)
 					must(t, string(c.call("maybe", `{}`, fmt.Sprintf(`"org.ostiary/frontier":{"aurora:mcp:ex":%d}`, i)).Result), `"code":"stale_frontier"`,
-						"aur.mcp.ex.maybe: it is not known whether the call had its effect")
+						"aurora:mcp:ex #"+fmt.Sprint(i+1)+" tool.unknown: ")
 				}
 				for room, want := range map[call.Scope]int{"example:room:r0": 3, "example:room:r1": 3, "aurora:mcp:ex": 2} {
 					page, err := g.WorldDelta(t.Context(), room, 0, 0)
@@ -102,6 +102,10 @@ func TestR4_7_FrontiersFromEndToEnd(t *testing.T) {
 							t.Errorf("%s has %+v", room, c)
 						}
 					}
+				}
+				reply, err := g.Call(t.Context(), ostiary.CallRequest{Tool: "post", Arguments: ostiary.JSON(`{"room":"r0"}`), Frontier: call.Frontier{"example:room:r0": 2}})
+				if err != nil || reply.Outcome.Code != call.CodeStaleFrontier || len(reply.Missed) != 1 || reply.Missed[0].Summary != "aur.mcp.ex.post succeeded" {
+					t.Errorf("the operator is told %+v, %v", reply, err)
 				}
 				scopes, err := g.WorldScopes(t.Context(), "", 0)
 				if err != nil || slices.ContainsFunc(scopes.Scopes, func(s ostiary.WorldScope) bool { return s.Head == 0 }) || len(scopes.Scopes) != 3 {

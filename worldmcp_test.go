@@ -327,10 +327,10 @@ func TestR5_7_ReadingIsRecorded(t *testing.T) {
 	defer cancel()
 	c := g.connect(ctx, "2025-11-25", false)
 	_, meta := c.read(ctx, t, "ostiary://world/qq:group:1")
-	g.ask("world__delta", `{"scope":"qq:group:1","after":0,"limit":2}`)
 	if _, err := c.ReadResource(ctx, &mcp.ReadResourceParams{URI: "ostiary://world/secret:1"}); err == nil {
 		t.Error("read what may not be read")
 	}
+	g.ask("world__delta", `{"scope":"qq:group:1","after":0,"limit":2}`) // waits until it is on disk, and the refusal with it
 	records := g.records()
 	must(t, records, `call.intent default {`, `"tool":"aur.world.read"`, `"seen":{"qq:group:1":3}`, `"seen":{"qq:group:1":2}`, `"export":"default"`, `"decider":"built_in"`)
 	outcome, _ := meta["org.ostiary/outcome"].(map[string]any)

@@ -49,6 +49,9 @@ type Options struct {
 	Elicit func(pkg string) bool
 	Offers *approval.Offers
 
+	// Readable are the scopes of the world whose commits a caller through an export may be told of; nil: all of them.
+	Readable func(export string) world.Readable
+
 	// Firewall judges what leaves and what enters, by the rules that FirewallRules has for a tool; nil: the defaults.
 	Firewall      Firewall
 	FirewallRules func(*call.Descriptor) firewall.Rules
@@ -83,6 +86,9 @@ func New(o Options) (*Gate, error) {
 	}
 	if o.Failpoint == nil {
 		o.Failpoint = func(string) {}
+	}
+	if o.Readable == nil {
+		o.Readable = func(string) world.Readable { return world.Readable{"*"} }
 	}
 	if o.FirewallRules == nil {
 		o.FirewallRules = func(*call.Descriptor) firewall.Rules { return firewall.Rules{} }
@@ -235,7 +241,7 @@ func (r *refusal) Error() string { return string(r.code) + ": " + r.detail }
 func (p *passage) turnBack(ctx context.Context, no *refusal) call.Reply {
 	reply := p.refuseSaying(ctx, no.code, no.detail, no.saying)
 	if no.news != nil {
-		reply.Missed, reply.Frontier = no.news.Commits, no.news.UpTo
+		reply = p.tell(ctx, reply, no.news)
 	}
 	if no.question != nil {
 		reply.Question, reply.State, reply.Outcome.Status = no.question, no.state, call.InputRequired

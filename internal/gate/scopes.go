@@ -10,6 +10,7 @@ import (
 	"github.com/ostiary/ostiary/call"
 	"github.com/ostiary/ostiary/internal/evidence"
 	"github.com/ostiary/ostiary/internal/ledger"
+	"github.com/ostiary/ostiary/internal/policy"
 	"github.com/ostiary/ostiary/internal/store"
 	"github.com/ostiary/ostiary/internal/world"
 )
@@ -79,7 +80,41 @@ func (p *passage) stale(news *world.News) *refusal {
 	if news.More > 0 {
 		saying += fmt.Sprintf(", of which the first %d are told here; aur.world.delta, or ostiary world delta, has the others", len(news.Commits))
 	}
+	p.unreadable(news.Commits)
 	return &refusal{code: call.CodeStaleFrontier, detail: fmt.Sprintf("%d commits were missed", n), saying: saying, news: news}
+}
+
+// notShown stands for the words of a commit that may not be read.
+const notShown = "what it says cannot be read here"
+
+// unreadable takes out of commits what the caller may not read (R5.7): that something has happened in a scope is all that
+// the barrier has to tell.
+func (p *passage) unreadable(commits []call.Commit) {
+	readable := p.gate.o.Readable(p.request.Export)
+	for i := range commits {
+		if c := &commits[i]; !readable.Has(c.Scope) {
+			*c = call.Commit{Scope: c.Scope, Seq: c.Seq, Kind: c.Kind, Time: c.Time, Summary: notShown}
+		}
+	}
+}
+
+// tell adds to the reply what its caller has missed. What strangers say in it counts as read by the session, and that
+// is on disk before it is said.
+func (p *passage) tell(ctx context.Context, reply call.Reply, news *world.News) call.Reply {
+	if slices.ContainsFunc(news.Commits, func(c call.Commit) bool { return c.CallID == "" && c.Summary != notShown }) {
+		const texts = policy.Untrusted | policy.Private
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.gate.o.CommitTimeout)
+		defer cancel()
+		p.gate.taints.add(p.reader(), texts)
+		err := p.gate.o.Store.Update(ctx, func(tx store.Tx) error { return tx.PutTaint(p.request.Principal.ID, p.request.Session, texts) })
+		p.gate.taints.add(p.reader(), texts) // an operator may have had it forgotten meanwhile
+		if err != nil {
+			p.gate.o.Logger.Warn("what was missed is not told: that it was read cannot be written", "call", p.id, "err", err)
+			return reply
+		}
+	}
+	reply.Missed, reply.Frontier = news.Commits, news.UpTo
+	return reply
 }
 
 // stillCurrent looks again, in the transaction of the intent: the world may have moved while the call waited.
