@@ -161,6 +161,12 @@ func outcomeFailure(r ostiary.CallReply, asJSON bool) error {
 			f.message += fmt.Sprintf("\nmissed: %s #%d %s: %s", c.Scope, c.Seq, cleanLine(c.Kind, 60), cleanLine(visible(c.Summary), 300))
 		}
 	}
+	switch r.Outcome.Code {
+	case call.CodeFrontierRequired, call.CodeFrontierUnknown:
+		f.hint = "ostiary world head shows where scopes stand, ostiary world delta what happened in one; say with --frontier what you have read"
+	case call.CodeStaleFrontier:
+		f.hint = "ostiary world delta SCOPE --after SEQUENCE has all of it; --json gives the frontier to go on from"
+	}
 	if !strings.Contains(f.message, r.Outcome.Code.Info().Advice) {
 		f.hint = lowerFirst(r.Outcome.Code.Info().Advice)
 	}
