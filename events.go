@@ -6,7 +6,10 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime/debug"
+	"slices"
+	"strconv"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -123,10 +126,13 @@ func (h *Host) holdEvent(pkg, name string, e *world.Event, v *firewall.Verdict) 
 func (h *Host) commitEvents(ctx context.Context, pkg, generation string, batch []world.Arrival) ([]bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, writeTime)
 	defer cancel()
-	known := make([]bool, len(batch))
-	err := h.store.Update(ctx, func(tx store.Tx) error {
+	known, digests := make([]bool, len(batch)), make([]string, len(batch))
+	for i := range batch {
+		digests[i] = factDigest(&batch[i].Fact)
+	}
+	err := h.store.Update(ctx, func(tx store.Tx) error { // everybody waits for what is done in here
 		now := h.o.Now()
-		facts := []map[string]any{}
+		facts := []byte{'['}
 		for i := range batch {
 			f := batch[i].Fact
 			f.Time = now
@@ -137,22 +143,35 @@ func (h *Host) commitEvents(ctx context.Context, pkg, generation string, batch [
 			if known[i] = there; there {
 				continue
 			}
-			fact := map[string]any{"id": f.ID, "at": at, "digest": factDigest(&f)}
+			if len(facts) > 1 {
+				facts = append(facts, ',')
+			}
+			fact := content.NewObject(facts).Raw("at", placeJSON(at)).String("digest", digests[i])
 			if held, ok := batch[i].Evidence.(*evidence.Sealed); ok && held != nil {
 				item, err := evidence.Keep(tx, *held)
 				if err != nil && !errors.Is(err, store.ErrConflict) {
 					return err
 				}
-				fact["evidence"] = item.ID
+				fact.String("evidence", string(item.ID))
 			}
-			facts = append(facts, fact)
+			facts = fact.String("id", f.ID).End()
 		}
-		if len(facts) == 0 { // all of them were there: nothing has happened
+		if len(facts) == 1 { // all of them were there: nothing has happened
 			return nil
 		}
-		return h.append(tx, ledger.KindWorldCommitted, "", map[string]any{"provider": pkg, "generation": generation, "facts": facts})
+		body := content.NewObject(nil).Raw("facts", append(facts, ']')).String("generation", generation).String("provider", pkg).End()
+		return tx.Append(ledger.Entry{Time: now, Kind: ledger.KindWorldCommitted, Body: body})
 	})
 	return known, err
+}
+
+// placeJSON is where a fact is, in the order of its scopes.
+func placeJSON(at world.Place) []byte {
+	o := content.NewObject(nil)
+	for _, s := range slices.Sorted(maps.Keys(at)) {
+		o.Raw(string(s), strconv.AppendInt(nil, at[s], 10))
+	}
+	return o.End()
 }
 
 // factDigest stands in the ledger for what a fact says.

@@ -281,7 +281,6 @@ func TestR5_5_EventsAtTheEnd(t *testing.T) {
 // R5.5: a flood costs no memory beyond the bounds and loses none that was taken; what was dropped is counted.
 func TestR5_5_FloodOfEvents(t *testing.T) {
 	t.Parallel()
-	const flood = 12_000
 	g := extended(t, "", `events = "world_events"`)
 	must(t, g.ask("emit", fmt.Sprintf(`{"count":%d,"scope":"example:x"}`, flood)), `"status":"succeeded"`)
 	st := g.settled()

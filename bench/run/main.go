@@ -33,6 +33,8 @@ type options struct {
 	providers, tools         int
 	soak                     int
 	soakTime                 time.Duration
+	eventRounds              int
+	eventSlice               time.Duration
 }
 
 func main() {
@@ -50,7 +52,7 @@ func run(ctx context.Context, args []string) error {
 	fs.StringVar(&o.bin, "bin", "", "`folder` with upstream, proxy, load, idle, tools and sdkgateway")
 	fs.StringVar(&o.ostiary, "ostiary", "bin/ostiary", "the built ostiary")
 	fs.StringVar(&o.write, "write", "", "`file` whose part between <!-- bench:begin --> and <!-- bench:end --> gets the result")
-	fs.StringVar(&o.parts, "parts", "load,stdio,idle,tools,memory,soak", "what to measure")
+	fs.StringVar(&o.parts, "parts", "load,stdio,idle,tools,memory,soak,events", "what to measure")
 	short := fs.Bool("short", false, "shorter in everything: to see that it works, not for figures to keep")
 	fs.IntVar(&o.rounds, "rounds", 5, "slices of each target in each cell")
 	fs.DurationVar(&o.slice, "slice", 1500*time.Millisecond, "length of a slice")
@@ -62,8 +64,10 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	o.streams, o.lists, o.providers, o.tools = 1000, 50, 20, 10_000
+	o.eventRounds, o.eventSlice = 10, 1500*time.Millisecond
 	if *short {
 		o.rounds, o.slice, o.soak, o.soakTime, o.lists = 2, 400*time.Millisecond, 30_000, time.Minute, 5
+		o.eventRounds, o.eventSlice = 3, 500*time.Millisecond
 	}
 	for _, path := range []*string{&o.bin, &o.ostiary} {
 		abs, err := filepath.Abs(*path)
@@ -92,6 +96,7 @@ func run(ctx context.Context, args []string) error {
 		{"tools", "Listing tools", o.list},
 		{"memory", "Memory with ten stdio providers", o.memory},
 		{"soak", "Memory after many calls", o.long},
+		{"events", "Calls beside events", o.events},
 	} {
 		if !strings.Contains(","+o.parts+",", ","+part.name+",") {
 			continue

@@ -130,12 +130,16 @@ func callers() int { return 8 * runtime.NumCPU() }
 
 // calls makes n calls of 100 bytes, or as many as the time allows, and returns how many there were. Every answer is checked.
 func calls(ctx context.Context, t *bench.Target, n int, within time.Duration) (int, error) {
+	return callsBy(ctx, callers(), t, n, within)
+}
+
+func callsBy(ctx context.Context, callers int, t *bench.Target, n int, within time.Duration) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	var next, done atomic.Int64
-	errs := make(chan error, callers())
+	errs := make(chan error, callers)
 	var running sync.WaitGroup
-	for range callers() {
+	for range callers {
 		running.Go(func() {
 			c := mcp.NewClient(t.Endpoint(), 20*time.Second)
 			defer c.Close()

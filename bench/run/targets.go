@@ -47,6 +47,7 @@ const (
 	portMany
 	portTen
 	portSoak
+	portEvents
 )
 
 func address(port int) string { return "127.0.0.1:" + strconv.Itoa(port) }
@@ -79,6 +80,7 @@ type provider struct {
 	url          string   // or
 	command      []string // a stdio server
 	tools        []string
+	keys         string // further lines of its table
 }
 
 func (o *options) gateway(name, ledger string) target {
@@ -103,7 +105,7 @@ func (o *options) ostiaryTarget(name string, port int, naming string, providers 
 	fmt.Fprintf(&b, "[server]\nlisten = %q\ntoken_env = \"OSTIARY_TOKEN\"\nmax_body_bytes = 67108864\n\n[budget.principal]\ncalls = 0\nidentical = 0\n[budget.session]\ncalls = 0\nidentical = 0\n", address(port))
 	var exported []string
 	for _, p := range providers {
-		fmt.Fprintf(&b, "[provider.%s]\ntrust_tier = \"CONTROLLED_LOCAL\"\nledger = %q\n", p.name, p.ledger)
+		fmt.Fprintf(&b, "[provider.%s]\ntrust_tier = \"CONTROLLED_LOCAL\"\nledger = %q\n%s", p.name, p.ledger, p.keys)
 		if p.url != "" {
 			fmt.Fprintf(&b, "transport = \"http\"\nurl = %q\n", p.url)
 		} else {
@@ -111,7 +113,7 @@ func (o *options) ostiaryTarget(name string, port int, naming string, providers 
 		}
 		fmt.Fprintf(&b, "allowed_tools = [%s]\n[provider.%s.policy]\navailable = true\napproval = \"never\"\n", quoteAll(p.tools), p.name)
 		for _, t := range p.tools {
-			if len(p.tools) <= len(working) {
+			if len(p.tools) <= len(working) && p.keys == "" {
 				fmt.Fprintf(&b, "[provider.%s.policy.tools.%s]\neffect = \"READ_ONLY\"\n", p.name, t)
 			}
 			exported = append(exported, "aur.mcp."+p.name+"."+t)

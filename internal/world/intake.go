@@ -40,6 +40,7 @@ type IntakeOptions struct {
 	Batch       int           // facts of one commit; 0: 256
 	RecordEvery time.Duration // 0: 10 s
 	RetryAfter  time.Duration // between two attempts to commit; 0: 1 s
+	Pace        time.Duration // between two commits of one provider at least: what comes meanwhile goes into one. 0: 20 ms
 }
 
 // Intake takes the events of all providers. Taking one never blocks: what is beyond the bounds is dropped, counted and
@@ -91,6 +92,9 @@ func NewIntake(o IntakeOptions) *Intake {
 	}
 	if o.RetryAfter == 0 {
 		o.RetryAfter = time.Second
+	}
+	if o.Pace == 0 {
+		o.Pace = 20 * time.Millisecond
 	}
 	return &Intake{o: o, sources: map[string]*source{}, past: map[*Stream]bool{}}
 }

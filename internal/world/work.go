@@ -14,6 +14,9 @@ func (s *Stream) work() {
 	var recorded time.Time // when the last one was made
 	for over := false; ; {
 		for s.commitSome() {
+			if !over {
+				s.pause()
+			}
 		}
 		switch wait := s.in.o.RecordEvery - time.Since(recorded); {
 		case !s.anyTurned():
@@ -32,6 +35,17 @@ func (s *Stream) work() {
 		case <-s.quit:
 			over = true
 		}
+	}
+}
+
+// pause lets events gather, so that many of them cost a few commits, and the calls of others little. It does not listen for
+// each of them: that would cost more than to commit it.
+func (s *Stream) pause() {
+	s.mu.Lock()
+	enough := len(s.queue) >= s.in.o.Batch || s.closed != ""
+	s.mu.Unlock()
+	if !enough {
+		time.Sleep(s.in.o.Pace) // an end of the stream waits for it
 	}
 }
 

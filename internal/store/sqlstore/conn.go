@@ -22,7 +22,7 @@ type conn struct {
 	putTaint, dropTaint, getTaint                                    *stmt
 	insertEvidence, decideEvidence, insertSealed, deleteSealed       *stmt
 	upsertApproval, deleteApproval, upsertPin, deletePin             *stmt
-	upsertQuarantine, deleteQuarantine, insertFact                   *stmt
+	upsertQuarantine, deleteQuarantine, insertFact, getPlace         *stmt
 	buryRecord, flush, truncate, impatient, patient                  *stmt
 }
 
@@ -58,7 +58,7 @@ func openConn(ctx context.Context, dataSource string) (_ *conn, err error) {
 		{&c.insertSealed, sqlInsertSealed}, {&c.deleteSealed, sqlDeleteSealed},
 		{&c.upsertApproval, sqlUpsertApproval}, {&c.deleteApproval, sqlDeleteApproval},
 		{&c.upsertPin, sqlUpsertPin}, {&c.deletePin, sqlDeletePin},
-		{&c.upsertQuarantine, sqlUpsertQuarantine}, {&c.deleteQuarantine, sqlDeleteQuarantine}, {&c.insertFact, sqlInsertFact},
+		{&c.upsertQuarantine, sqlUpsertQuarantine}, {&c.deleteQuarantine, sqlDeleteQuarantine}, {&c.insertFact, sqlInsertFact}, {&c.getPlace, sqlEventPlace},
 		{&c.buryRecord, sqlBury}, {&c.impatient, "PRAGMA busy_timeout(0)"}, {&c.patient, "PRAGMA busy_timeout(1000)"},
 		{&c.flush, "PRAGMA wal_checkpoint(PASSIVE)"}, {&c.truncate, "PRAGMA wal_checkpoint(TRUNCATE)"},
 	} {
@@ -79,7 +79,7 @@ func (c *conn) close() error {
 	var errs []error
 	for _, s := range []*stmt{c.begin, c.commit, c.rollback, c.insertRecord, c.insertIntent, c.deleteIntent, c.insertCheckpoint, c.meta,
 		c.putTaint, c.dropTaint, c.getTaint, c.insertEvidence, c.decideEvidence, c.insertSealed, c.deleteSealed,
-		c.upsertApproval, c.deleteApproval, c.upsertPin, c.deletePin, c.upsertQuarantine, c.deleteQuarantine, c.insertFact,
+		c.upsertApproval, c.deleteApproval, c.upsertPin, c.deletePin, c.upsertQuarantine, c.deleteQuarantine, c.insertFact, c.getPlace,
 		c.buryRecord, c.impatient, c.patient, c.flush, c.truncate} {
 		if s != nil {
 			errs = append(errs, s.s.Close())

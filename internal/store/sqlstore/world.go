@@ -1,8 +1,12 @@
 package sqlstore
 
 import (
+	"context"
 	"database/sql"
+	"database/sql/driver"
+	"errors"
 	"fmt"
+	"io"
 	"math"
 	"slices"
 
@@ -14,6 +18,7 @@ import (
 // which the heads that were asked for lately are in memory. Only the writer goroutine touches it.
 type worldState struct {
 	committed *sql.DB              // reads what is committed, as heldState does
+	conn      *conn                // the same for where events are, which come by the thousand: never within a commit
 	known     map[call.Scope]int64 // heads as committed; at most maxKnownHeads
 	group     map[call.Scope]int64 // heads as this group leaves them
 	facts     []placed             // of this group, in order
@@ -28,8 +33,8 @@ type placed struct {
 
 const maxKnownHeads = 4096
 
-func newWorldState(committed *sql.DB) worldState {
-	return worldState{committed: committed, known: map[call.Scope]int64{}, group: map[call.Scope]int64{}, events: map[string]int{}}
+func newWorldState(committed *sql.DB, c *conn) worldState {
+	return worldState{committed: committed, conn: c, known: map[call.Scope]int64{}, group: map[call.Scope]int64{}, events: map[string]int{}}
 }
 
 // head reads the head of a scope as this group sees it.
@@ -60,27 +65,43 @@ func (s *worldState) find(id string) (world.Place, error) {
 	if i, ok := s.events[id]; ok {
 		return s.facts[i].at, nil
 	}
-	rows, err := s.committed.Query(sqlEventPlace, id)
+	at, err := s.conn.place(id)
 	if err != nil {
 		return nil, unavailable("read place of %q: %w", id, err)
 	}
-	defer rows.Close()
-	var at world.Place
-	for rows.Next() {
-		var scope string
-		var seq int64
-		if err := rows.Scan(&scope, &seq); err != nil {
-			return nil, unavailable("read place of %q: %w", id, err)
+	return at, nil
+}
+
+// place reads where an event is, as committed; nil if it is nowhere.
+func (c *conn) place(id string) (at world.Place, err error) {
+	c.getPlace.args[0].Value = id
+	rows, err := c.getPlace.s.(driver.StmtQueryContext).QueryContext(context.Background(), c.getPlace.args)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if cerr := rows.Close(); err == nil && cerr != nil {
+			at, err = nil, cerr
+		}
+	}()
+	for {
+		var row [2]driver.Value
+		switch err := rows.Next(row[:]); {
+		case errors.Is(err, io.EOF):
+			return at, nil
+		case err != nil:
+			return nil, err
+		}
+		scope, isText := row[0].(string)
+		seq, isNumber := row[1].(int64)
+		if !isText || !isNumber {
+			return nil, fmt.Errorf("%w: the place of an event is no scope with a number", ErrDamaged)
 		}
 		if at == nil {
 			at = world.Place{}
 		}
 		at[call.Scope(scope)] = seq
 	}
-	if err := rows.Err(); err != nil {
-		return nil, unavailable("read place of %q: %w", id, err)
-	}
-	return at, nil
 }
 
 // rewind undoes all but the first n facts.
