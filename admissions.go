@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 
@@ -29,20 +28,26 @@ type admissions struct {
 	owed   owed
 }
 
-// admitOffers compares what all providers offer with what was admitted, once they have started (R6.6), and with the lock if
-// there is one (R6.11).
+// admitOffers compares what all providers offer with the lock if there is one (R6.11), and with what was admitted, once they
+// have started (R6.6). What the lock refuses is not taken for a first use.
 func (h *Host) admitOffers(ctx context.Context) error {
 	h.admitted.mu.Lock()
 	defer h.admitted.mu.Unlock()
+	var offers []admission.Offer
+	for _, p := range h.providers.Providers() {
+		if c := p.Catalog(); c != nil {
+			offers = append(offers, offerOf(p, descriptorsOf(c)))
+		}
+	}
+	if err := h.checkLock(offers); err != nil {
+		return err
+	}
 	for _, p := range h.providers.Providers() {
 		if c := p.Catalog(); c != nil {
 			if err := h.compareLocked(ctx, p, descriptorsOf(c)); err != nil {
 				return err
 			}
 		}
-	}
-	if err := h.checkLock(); err != nil {
-		return err
 	}
 	if err := h.reloadLocked(ctx); err != nil {
 		return err
@@ -59,6 +64,10 @@ func descriptorsOf(c *provider.Catalog) []*call.Descriptor {
 		out[i] = t.Descriptor
 	}
 	return out
+}
+
+func offerOf(p *provider.Provider, tools []*call.Descriptor) admission.Offer {
+	return admission.Offer{Provider: p.Profile.Package, Instructions: p.Instructions(), Origin: p.Origin, ToolContract: p.ToolContract(), Tools: tools}
 }
 
 // listed looks at what a later listing offers. Calls of the provider wait for it.
@@ -84,7 +93,7 @@ func (h *Host) listed(p *provider.Provider, offered []*call.Descriptor) error {
 // put into quarantine.
 func (h *Host) compareLocked(ctx context.Context, p *provider.Provider, tools []*call.Descriptor) error {
 	pkg := p.Profile.Package
-	o := admission.Offer{Provider: pkg, Instructions: p.Instructions(), Origin: p.Origin, ToolContract: p.ToolContract(), Tools: tools}
+	o := offerOf(p, tools)
 	pins, err := h.pinsOf(ctx, pkg)
 	if err != nil {
 		return err
@@ -298,15 +307,11 @@ func (h *Host) waiting() (out []string) {
 }
 
 // checkLock holds what is offered against the lock.
-func (h *Host) checkLock() error {
-	if h.o.Lock == nil {
+func (h *Host) checkLock(offers []admission.Offer) error {
+	if h.lock == nil {
 		return nil
 	}
-	lock, err := admission.ParseLock(h.o.Lock)
-	if err != nil {
-		return fmt.Errorf("lock file: %w", err)
-	}
-	differences, err := admission.CheckLocked(lock, slices.Collect(maps.Values(h.admitted.offers)))
+	differences, err := admission.CheckLocked(*h.lock, offers)
 	if err != nil {
 		return fmt.Errorf("lock file: %w", err)
 	}

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/ostiary/ostiary/internal/admission"
 	"github.com/ostiary/ostiary/internal/approval"
 	"github.com/ostiary/ostiary/internal/firewall"
 	"github.com/ostiary/ostiary/internal/gate"
@@ -41,6 +42,7 @@ type Host struct {
 	rules    approval.Rules
 	hub      *approval.Hub
 	admitted admissions
+	lock     *admission.Lock // nil: there is none
 	builtIns *builtIns
 	pruning  pruning
 
@@ -68,6 +70,13 @@ func New(o Options) (*Host, error) {
 	}
 	h := &Host{o: o, log: o.Logger, pid: os.Getpid(), since: o.Now(), registry: new(provider.Registry), state: "not started"}
 	h.policy = o.Config.Policy
+	if o.Lock != nil {
+		lock, err := admission.ParseLock(o.Lock)
+		if err != nil {
+			return nil, err
+		}
+		h.lock = &lock
+	}
 	h.upstreams = mcpwire.New(mcpwire.Options{Logger: o.Logger, ClientName: "ostiary", ClientVersion: Version, Now: o.Now, LookupEnv: o.LookupEnv,
 		ToolContract: true, Events: h.eventsOf})
 	h.events = h.newIntake()

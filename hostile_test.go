@@ -299,7 +299,12 @@ func besiege(t testing.TB, tables string, servers ...*hostile) *gateway {
 	g := &gateway{t: t, dir: dir, path: filepath.Join(dir, "ostiary.toml"), env: map[string]string{"OSTIARY_TOKEN": testToken, "OTHER_TOKEN": otherToken}, log: new(logBuffer)}
 	g.rewrite(config + tables)
 	g.start()
-	t.Cleanup(func() { g.stop() })
+	t.Cleanup(func() {
+		g.stop()
+		if !t.Failed() {
+			checkLineage(t, filepath.Join(dir, "data"))
+		}
+	})
 	return g
 }
 

@@ -355,18 +355,23 @@ func orProvider(tool string) string {
 
 // Lock implements [Review].
 func (h *Host) Lock(ctx context.Context) ([]byte, error) {
+	h.admitted.mu.Lock()
+	defer h.admitted.mu.Unlock()
 	pins, err := h.pinsOf(ctx, "")
 	if err != nil {
 		return nil, err
 	}
 	var offers []admission.Offer
 	for _, p := range h.o.Config.Providers {
+		if p.Profile.Trust == provider.Blocked { // it is never started
+			continue
+		}
 		o := admission.Offer{Provider: p.Profile.Package}
 		known := false
 		for i := range pins {
 			pin := &pins[i]
 			switch {
-			case pin.Provider != o.Provider || pin.State != admission.Admitted:
+			case pin.Provider != o.Provider || pin.State != admission.Admitted || pin.RawName != "" && !h.mayOffer(&p.Profile, pin.RawName):
 				continue
 			case pin.RawName == "":
 				o.Instructions, o.ToolContract = instructionsIn(pin), contractIn(pin)
@@ -384,4 +389,13 @@ func (h *Host) Lock(ctx context.Context) ([]byte, error) {
 		return nil, err
 	}
 	return lock.Render()
+}
+
+// mayOffer says whether a provider can offer a tool: it is allowed, and was there in the last listing if there was one.
+func (h *Host) mayOffer(p *provider.Profile, rawName string) bool {
+	if !slices.ContainsFunc(p.AllowedTools, func(t provider.AllowedTool) bool { return t.Raw == rawName }) {
+		return false
+	}
+	o, ok := h.admitted.offers[p.Package]
+	return !ok || slices.ContainsFunc(o.Tools, func(d *call.Descriptor) bool { return d.RawName == rawName })
 }

@@ -72,7 +72,10 @@ func newLockCommand(a *app) *cobra.Command {
 		Use:   "lock [--out FILE]",
 		Short: "Write the lock file of everything that is admitted",
 		Long: `Writes the digests of every admitted definition as sorted TOML, to be reviewed and kept in version control. With
-ostiary serve --locked FILE a gateway starts only if everything that is offered equals it.`,
+ostiary serve --locked FILE a gateway starts only if everything that is offered equals it; every difference is named.
+
+What is not as it was admitted is warned of: it will not equal the lock. Tools that are not offered any more are known, and
+left out, while a gateway runs on the data directory.`,
 		Example: "  ostiary lock --out ostiary.lock",
 		Args:    takes(),
 		RunE: a.run(func(ctx context.Context, _ []string) error {
@@ -80,6 +83,19 @@ ostiary serve --locked FILE a gateway starts only if everything that is offered 
 				text, err := r.Lock(ctx)
 				if err != nil {
 					return err
+				}
+				all, err := r.Admissions(ctx, "")
+				if err != nil {
+					return err
+				}
+				for _, i := range all {
+					switch name := i.Provider + "/" + firstOf(i.Tool, "itself"); i.Standing {
+					case "admitted":
+					case "removed":
+						a.say("%s is not offered any more, and is left out", visible(name))
+					default:
+						a.say("warning: %s is %s: a start with --locked refuses it until it is admitted, and locked again", visible(name), i.Standing)
+					}
 				}
 				return a.writeOut(out, text)
 			})
