@@ -22,7 +22,7 @@ var exits = []struct {
 	{call.ExitRefused, "refused", "refused by policy"},
 	{call.ExitApprovalPending, "approval_pending", "approval pending"},
 	{call.ExitApprovalEnded, "approval_ended", "approval declined or expired"},
-	{call.ExitHeld, "held", "drift, quarantine, or withheld by the firewall"},
+	{call.ExitHeld, "held", "drift, quarantine, withheld by the firewall, or a ledger that does not verify"},
 	{call.ExitUnauthenticated, "unauthenticated", "not authenticated"},
 	{call.ExitProvider, "provider", "provider failed"},
 	{call.ExitStore, "store", "store or ledger unavailable"},

@@ -166,7 +166,7 @@ pruned cannot be checked any more; that it was pruned, when and by whom, and the
 	c.Flags().StringVar(&key, "key", "", "public key for --export: the `key` itself, or a file with it")
 	c.Flags().StringArrayVar(&known, "known", nil, "`file` with a checkpoint that was kept elsewhere; may be repeated")
 	jsonFlag(c, &asJSON)
-	return endsWith(c, call.ExitStore)
+	return endsWith(c, call.ExitHeld, call.ExitStore)
 }
 
 func (a *app) verifyExport(ctx context.Context, file, key string, known [][]byte, asJSON bool) error {
