@@ -23,6 +23,10 @@ import (
 	"github.com/ostiary/ostiary/call"
 )
 
+func init() {
+	roles["crashing-gateway"], roles["agreeing-gateway"] = crashingGateway, agreeingGateway
+}
+
 // crashingGateway is the child of TestF01: a gateway under load that dies by SIGKILL the n-th time that a call passes a
 // step. Each reply that a caller got is written down before the caller goes on.
 func crashingGateway() {

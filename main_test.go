@@ -39,14 +39,20 @@ func TestMain(m *testing.M) {
 		}
 	case "raw-server":
 		rawServer()
-	case "crashing-gateway":
-		crashingGateway()
-	case "agreeing-gateway":
-		agreeingGateway()
 	case "ostiary":
 		os.Exit(cli.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.LookupEnv))
+	default:
+		play, ok := roles[os.Getenv(roleEnv)]
+		if !ok {
+			fmt.Fprintln(os.Stderr, "no role", os.Getenv(roleEnv))
+			os.Exit(1)
+		}
+		play()
 	}
 }
+
+// roles are further ones, which not every system has.
+var roles = map[string]func(){}
 
 // writeConfig makes a configuration in dir whose provider ex is the test binary as the example server; tables are further
 // ones.
