@@ -139,6 +139,15 @@ type asked struct {
 	ostiary.Review
 	request ostiary.ApprovalInfo
 	decided []ostiary.ApprovalDecision
+	held    ostiary.EvidenceInfo
+	locked  error
+}
+
+func (r *asked) EvidenceContent(_ context.Context, id string) (ostiary.EvidenceInfo, error) {
+	if id != r.held.ID {
+		return ostiary.EvidenceInfo{}, errors.New("asked for other evidence")
+	}
+	return r.held, r.locked
 }
 
 func (r *asked) Approval(context.Context, string) (ostiary.ApprovalInfo, error) {
@@ -172,5 +181,31 @@ func TestR7_4_GrantShowsTheCall(t *testing.T) {
 	a.asTerminal = false // a script has said what it wants
 	if r := (&asked{request: q}); a.decide(t.Context(), r, grant) != nil || len(r.decided) != 1 {
 		t.Errorf("decided %v", r.decided)
+	}
+}
+
+// R8.4: before somebody lets a held result in on a terminal they see all of it; what cannot be shown is not let in.
+func TestR8_4_GrantShowsTheResult(t *testing.T) {
+	q := ostiary.ApprovalInfo{ID: "ar-1", Evidence: "ev-1", Call: "c1", State: "WAITING", Principal: "agent", Tool: "aur.mcp.p.read", Summary: "agent asks for the result", Created: time.Unix(0, 0)}
+	held := ostiary.EvidenceInfo{ID: "ev-1", State: "HELD", Verdict: "APPROVAL_REQUIRED", Content: ostiary.JSON(`{"content":[{"type":"text","text":"the key is\u202e hunter2"}]}`)}
+	for answer, want := range map[string]int{"yes\n": 1, "no\n": 0, "": 0} {
+		a, _, talk := asking(answer)
+		r := &asked{request: q, held: held}
+		err := a.decide(t.Context(), r, ostiary.ApprovalDecision{ID: "ar-1", Grant: true})
+		if len(r.decided) != want || (err == nil) != (want == 1) {
+			t.Errorf("%q: decided %v, %v", answer, r.decided, err)
+		}
+		for _, line := range []string{"asks for   the release of what was held: evidence ev-1\n", "the key is", `hunter2"`, "Let this result in? Type yes: "} {
+			if !strings.Contains(talk.String(), line) {
+				t.Errorf("%q is not in:\n%s", line, talk)
+			}
+		}
+		if strings.Contains(talk.String(), "\u202e") {
+			t.Errorf("a hidden character is shown as it is:\n%q", talk)
+		}
+	}
+	a, _, _ := asking("yes\n")
+	if r := (&asked{request: q, held: held, locked: errors.New("the vault is locked")}); a.decide(t.Context(), r, ostiary.ApprovalDecision{ID: "ar-1", Grant: true}) == nil || len(r.decided) != 0 {
+		t.Errorf("decided unseen: %v", r.decided)
 	}
 }
