@@ -179,7 +179,7 @@ func TestR5_7_WorldAsResources(t *testing.T) {
 				}
 
 				// What is read: where the scope stands, and its last commits in their order; as much the caller has seen then.
-				got, _ := a.read(ctx, t, first)
+				got, meta := a.read(ctx, t, first)
 				if got.Scope != "qq:group:1" || got.Head < 60 || len(got.Commits) != 50 {
 					t.Fatalf("read %+v", got)
 				}
@@ -190,6 +190,9 @@ func TestR5_7_WorldAsResources(t *testing.T) {
 				}
 				if c := got.Commits[0]; c.Kind != "message.received" || c.Provider != "chat" || c.Source != "room" || !strings.HasPrefix(c.Summary, "message ") || string(c.Data) != `{"exact":9007199254740993}` {
 					t.Errorf("commit %+v", c)
+				}
+				if seen, _ := json.Marshal(meta["org.ostiary/frontier"]); string(seen) != fmt.Sprintf(`{"qq:group:1":%d}`, got.Head) {
+					t.Errorf("frontier %s", seen)
 				}
 				if empty, _ := a.read(ctx, t, "ostiary://world/qq%3Anobody"); empty.Scope != "qq:nobody" || empty.Head != 0 || len(empty.Commits) != 0 {
 					t.Errorf("a scope without commits: %+v", empty)
@@ -274,8 +277,8 @@ func TestR2_5_BuiltInTools(t *testing.T) {
 	must(t, g.ask("world__head", `{"scopes":["qq:group:1","qq:none"]}`), `"structuredContent":{"heads":{"qq:group:1":3,"qq:none":0}}`,
 		`"text":"{\"heads\":{\"qq:group:1\":3,\"qq:none\":0}}"`, `"status":"succeeded","delivery":"confirmed","effect":"none"`, `"provider":"aur.world"`, "!frontier")
 	page := g.ask("world__delta", `{"scope":"qq:group:1","after":1,"limit":1}`)
-	must(t, page, `"seq":2`, `"commit":"event:chat:`, `"summary":"message 2"`, `"data":{"exact":9007199254740993}`, `"next":2,"head":3`, "!message 3")
-	must(t, g.ask("world__delta", `{"scope":"qq:group:1","after":3}`), `"structuredContent":{"commits":[],"next":3,"head":3}`)
+	must(t, page, `"seq":2`, `"commit":"event:chat:`, `"summary":"message 2"`, `"data":{"exact":9007199254740993}`, `"next":2,"head":3`, `"org.ostiary/frontier":{"qq:group:1":2}`, "!message 3")
+	must(t, g.ask("world__delta", `{"scope":"qq:group:1","after":3}`), `"structuredContent":{"commits":[],"next":3,"head":3}`, `"org.ostiary/frontier":{"qq:group:1":3}`)
 
 	// What the export may not read: in the same words whether or not there is anything.
 	there, nothing := g.ask("world__delta", `{"scope":"secret:1","after":0}`), g.ask("world__delta", `{"scope":"secret:2","after":0}`)
