@@ -11,21 +11,33 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/ostiary/ostiary/call"
+	"github.com/ostiary/ostiary/internal/mcpwire/content"
+	"github.com/ostiary/ostiary/internal/world"
 )
 
 // Whatever the body and the headers are, the answer is one valid JSON value (or nothing), the arguments that reach the path
-// are a valid object, and the tool is one of the export's.
+// are a valid object, the tool is one of the export's, and a resource is one that may be read.
 func FuzzHTTP(f *testing.F) {
-	e, err := New(Options{
+	o := Options{
 		Caller: callerFunc(func(_ context.Context, r call.Request) call.Reply {
-			if r.Tool != "aur.mcp.files.echo" || r.Arguments != nil && !jsontext.Value(r.Arguments).IsValid() || r.Meta != nil && !jsontext.Value(r.Meta).IsValid() {
+			if r.Tool == readTool.ID {
+				uri, _ := content.String(content.Member(r.Arguments, "uri"))
+				if s, err := world.ParseURI(uri); err != nil || !strings.HasPrefix(string(s), "qq:") {
+					panic("what reached the path may not be read")
+				}
+			} else if r.Tool != "aur.mcp.files.echo" {
+				panic("another tool reached the path")
+			}
+			if r.Arguments != nil && !jsontext.Value(r.Arguments).IsValid() || r.Meta != nil && !jsontext.Value(r.Meta).IsValid() {
 				panic("what reached the path was not checked")
 			}
 			return call.Reply{Outcome: okOutcome, Result: []byte(`{"content":[]}`)}
 		}),
 		Authenticate: func(context.Context, string) (call.Principal, bool) { return call.Principal{ID: "alice"}, true },
 		Exports:      []Export{{Name: "x", Tools: []Tool{echoTool()}}},
-	})
+	}
+	withWorld(newPlanet())(&o)
+	e, err := New(o)
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -36,6 +48,8 @@ func FuzzHTTP(f *testing.F) {
 	f.Add(modernBody("1", "server/discover", "", ""), "2026-07-28", "server/discover", "")
 	f.Add(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`, "", "", "")
 	f.Add(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo"}}`, "2025-11-25", "", "=?base64?ZWNobw==?=")
+	f.Add(modernBody("1", "resources/read", `"uri":"ostiary://world/qq%3A1"`, ""), "2026-07-28", "resources/read", "ostiary://world/qq%3A1")
+	f.Add(modernBody("1", "resources/list", `"cursor":"cXE6MQ"`, ""), "2026-07-28", "resources/list", "")
 	f.Add("[]", "2027-01-01", "\xff", "\x00")
 	f.Fuzz(func(t *testing.T, body, version, method, name string) {
 		if strings.Contains(body, methodListen) || strings.Contains(body, `\u`) {
