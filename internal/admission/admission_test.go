@@ -443,3 +443,29 @@ func TestR6_6_Invariants(t *testing.T) {
 		})
 	})
 }
+
+// R2.5: what is compiled in is admitted without a row, as it is and no other; nothing else is by it.
+func TestR2_5_VouchedFor(t *testing.T) {
+	var b Book
+	own, other := *aTool(t, "world_head", ""), *aTool(t, "world_head", `,"description":"Another."`)
+	own.Package, other.Package = call.WorldPackage, call.WorldPackage
+	b.Vouch(&own)
+	m := newMemory()
+	for range 2 { // before anything was read, and after
+		if err := b.Check(&own); err != nil {
+			t.Errorf("what is compiled in: %v", err)
+		}
+		foreign := own
+		foreign.Package = "files"
+		renamed := own
+		renamed.RawName = "world_tail"
+		for what, d := range map[string]*call.Descriptor{"another definition": &other, "another package": &foreign, "another name": &renamed} {
+			if b.Check(d) == nil {
+				t.Errorf("%s was admitted", what)
+			}
+		}
+		if err := b.Load(m); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
