@@ -148,6 +148,9 @@ type Answer struct {
 	// Frontier is what somebody who reads the result has seen of the world by it; nil: nothing. Only what is answered in
 	// process says so.
 	Frontier Frontier
+	// Foreign says that words of strangers are in the result, and perhaps what is private, whatever the labels of the tool say
+	//
+	Foreign bool
 
 	// HTTPStatus is that of the provider's endpoint if it explains a fault; 0 otherwise.
 	HTTPStatus int

@@ -50,7 +50,7 @@ func (a *Answers) Answer(ctx context.Context, tool call.ToolID, export string, a
 	if err != nil {
 		return refused(ctx, err)
 	}
-	return call.Answer{Delivery: call.Confirmed, Result: q.result, ResultType: "complete", Frontier: q.seen}
+	return call.Answer{Delivery: call.Confirmed, Result: q.result, ResultType: "complete", Frontier: q.seen, Foreign: q.foreign}
 }
 
 // refusal is a call that cannot be answered, in words for its caller.
@@ -81,8 +81,9 @@ type query struct {
 	view     func(context.Context, func(world.View) error) error
 	readable world.Readable
 
-	result []byte
-	seen   call.Frontier // what the caller has seen by reading the result; nil: nothing
+	result  []byte
+	seen    call.Frontier // what the caller has seen by reading the result; nil: nothing
+	foreign bool          // there are events in it; the facts of calls are in words of our own
 }
 
 // mayRead refuses a scope in the same words whether or not there is anything in it.
@@ -141,9 +142,10 @@ type commit struct {
 	CallID   call.ID        `json:"call,omitzero"`
 }
 
-func shown(cs []call.Commit) []commit {
+func (q *query) shown(cs []call.Commit) []commit {
 	out := make([]commit, len(cs))
 	for i, c := range cs {
+		q.foreign = q.foreign || c.CallID == ""
 		out[i] = commit{c.Scope, c.Seq, c.ID, c.Kind, c.Provider, c.Source, c.Time.UTC(), c.Occurred, c.Summary, jsontext.Value(c.Data), c.CallID}
 	}
 	return out
@@ -182,7 +184,7 @@ func (q *query) delta(arguments []byte) error {
 			return &refusal{call.CodeFrontierUnknown, fmt.Sprintf("the scope %s has %d commits, not %d", in.Scope, out.Head, after)}
 		}
 		news, err := world.Since(v, call.Frontier{in.Scope: after}, world.Bound{Commits: int(min(limit, pageMost)), Bytes: pageBytes})
-		out.Commits, out.Next = shown(news.Commits), news.UpTo[in.Scope]
+		out.Commits, out.Next = q.shown(news.Commits), news.UpTo[in.Scope]
 		return err
 	})
 	if err != nil {
@@ -216,7 +218,7 @@ func (q *query) read(arguments []byte) error {
 	err = q.view(q.ctx, func(v world.View) (err error) {
 		var cs []call.Commit
 		cs, out.Head, err = world.Last(v, scope, world.Bound{Commits: resourceCommits, Bytes: pageBytes})
-		out.Commits = shown(cs)
+		out.Commits = q.shown(cs)
 		return err
 	})
 	if err != nil {

@@ -68,10 +68,8 @@ func Catalog(now time.Time) (*provider.Catalog, error) {
 	return provider.BuiltIn(p, definitions, now)
 }
 
-// ToolSet is the policy of the tools: available, without approval. Rules may narrow it. Commits may hold what is private and
-// what strangers wrote; heads are numbers.
+// ToolSet is the policy of the tools: available, without approval. Rules may narrow it. They have no labels: what a call has
+// read is known from its answer (call.Answer.Foreign).
 func ToolSet() policy.ToolSet {
-	texts := policy.ReadsUntrusted | policy.ReadsPrivate
-	return policy.ToolSet{Package: call.WorldPackage, Available: true, Approval: policy.ApprovalNever, Trust: provider.ControlledLocal.String(),
-		Tools: map[string]policy.Override{"delta": {Labels: &texts}, "read": {Labels: &texts}}}
+	return policy.ToolSet{Package: call.WorldPackage, Available: true, Approval: policy.ApprovalNever, Trust: provider.ControlledLocal.String()}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/ostiary/ostiary/call"
 	"github.com/ostiary/ostiary/internal/gate"
 	"github.com/ostiary/ostiary/internal/ledger"
+	"github.com/ostiary/ostiary/internal/policy"
 	"github.com/ostiary/ostiary/internal/store"
 )
 
@@ -18,7 +19,7 @@ func TestR5_7_ReadingTheWorld(t *testing.T) {
 	s := open(t, t.TempDir())
 	defer s.Close()
 	f := newFixture(t, s, false)
-	seen := call.Frontier{"qq:2": 7, "qq:1": 4}
+	seen, foreign := call.Frontier{"qq:2": 7, "qq:1": 4}, false
 	outcome := func(id call.ID) (body string) {
 		t.Helper()
 		if err := s.View(t.Context(), func(v store.View) error {
@@ -37,12 +38,26 @@ func TestR5_7_ReadingTheWorld(t *testing.T) {
 		if c.Export() != "team" {
 			t.Errorf("through export %q", c.Export())
 		}
-		return call.Answer{Delivery: call.Confirmed, Result: []byte(`{"content":[]}`), ResultType: "complete", Frontier: seen}
+		return call.Answer{Delivery: call.Confirmed, Result: []byte(`{"content":[]}`), ResultType: "complete", Frontier: seen, Foreign: foreign}
 	}
 	ask := func() call.Reply {
 		return f.gate.Call(t.Context(), call.Request{Principal: alice, Export: "team", Tool: "aur.mcp.p.read"})
 	}
+	taint := func() (taint policy.Taint) {
+		if err := s.View(t.Context(), func(v store.View) (err error) { taint, err = v.Taint(alice.ID, ""); return err }); err != nil {
+			t.Fatal(err)
+		}
+		return taint
+	}
 	r := ask()
+	if got := taint(); got&policy.Private != 0 { // the fixture's provider is not trusted
+		t.Errorf("without words of strangers the session is %q", got)
+	}
+	foreign = true
+	ask()
+	if got := taint(); got != policy.Untrusted|policy.Private {
+		t.Errorf("A-27: the session is %q", got)
+	}
 	if body := outcome(r.Outcome.CallID); !maps.Equal(r.Frontier, seen) || !strings.Contains(body, `"seen":{"qq:1":4,"qq:2":7},"status"`) {
 		t.Errorf("frontier %v, recorded %s", r.Frontier, body)
 	}

@@ -174,6 +174,7 @@ func (g *Gate) Call(ctx context.Context, r call.Request) call.Reply {
 
 	// 10. Call out, once.
 	answer := p.callOut(ctx)
+	p.foreign = answer.Foreign
 	g.o.Failpoint("answer")
 
 	// 11. What came may enter, or not.
@@ -218,6 +219,7 @@ type passage struct {
 	asked      approval.ID // the request that the call waited for, or found
 	askedBy    call.ID     // the call that asked first
 	grant      approval.ID // to be spent; "": none is needed
+	foreign    bool        // the result has words of strangers in it
 	finding    *finding    // of step 6 or 11; nil: nothing was screened
 
 	asking  *approval.Question // about the release of the result; nil: none is asked

@@ -169,6 +169,9 @@ func (s *taints) forget(r reader) {
 // back by an operator alone, so it is known before it is written. To write what is written already costs nothing on disk.
 func (p *passage) reads(o call.Outcome) policy.Taint {
 	t := p.gate.o.Policy.AfterCall(0, p.tool.Descriptor, o)
+	if p.foreign {
+		t |= policy.Untrusted | policy.Private
+	}
 	if t&^p.taint != 0 {
 		p.gate.taints.add(p.reader(), t)
 	}
