@@ -1,6 +1,7 @@
 package sqlstore
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -54,4 +55,6 @@ func lockDir(dir string) (*dirLock, error) {
 }
 
 // release lets go. The file stays: to remove it would let two processes lock two files of one name.
-func (l *dirLock) release() error { return l.f.Close() }
+// The lock is given back in so many words, because to close the file does not end it while a child that is just being
+// started still has a copy of it.
+func (l *dirLock) release() error { return errors.Join(unlock(l.f), l.f.Close()) }

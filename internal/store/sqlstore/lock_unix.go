@@ -22,3 +22,11 @@ func tryLock(f *os.File) (bool, error) {
 		}
 	}
 }
+
+func unlock(f *os.File) error {
+	for {
+		if err := unix.Flock(int(f.Fd()), unix.LOCK_UN); !errors.Is(err, unix.EINTR) {
+			return err
+		}
+	}
+}
