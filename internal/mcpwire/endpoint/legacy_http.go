@@ -107,7 +107,6 @@ func (e *Endpoint) initialize(x *exchange, f *content.Frame, inSession bool) {
 	w := &initializeWriter{x: x, id: f.ID, header: make(http.Header)}
 	r := x.sdkRequest(x.r.Context(), content.AppendRawRequest(nil, []byte("1"), methodInitialize, params))
 	if elicits(content.Member(f.Params, "capabilities")) {
-		//lint:ignore SA1008 the key is spelled as no client's header can be
 		r.Header[edgeElicits] = []string{"form"}
 	}
 	l.http.ServeHTTP(w, r)
