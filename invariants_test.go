@@ -55,6 +55,9 @@ func checkEnds(t testing.TB, l *ostiary.Ledger) {
 				through[body.Approval]++
 			}
 		case "approval.spent":
+			if r.Pruned != 0 { // and so is the intent that was written with it
+				return nil
+			}
 			if spent[body.Approval]++; body.Decision == "APPROVED_ONCE" && spent[body.Approval] > 1 {
 				t.Errorf("I5: grant %s was spent twice", body.Approval)
 			}

@@ -149,28 +149,40 @@ func words(e *call.ProviderError) []byte {
 // trace is the id of the trace that the caller has put the call into (W3C); a call that is in none is a trace of its own,
 // whose id follows from the call's.
 func (p *passage) trace() string {
-	d := jsontext.NewDecoder(bytes.NewReader(p.request.Meta))
-	if t, err := d.ReadToken(); err == nil && t.Kind() == '{' {
-		for d.PeekKind() == '"' {
-			name, err := d.ReadToken()
-			if err != nil {
-				break
-			}
-			if name.String() == "traceparent" && d.PeekKind() == '"' {
-				if v, err := d.ReadToken(); err == nil {
-					if id, ok := traceID(v.String()); ok {
-						return id
-					}
-				}
-				break
-			}
-			if d.SkipValue() != nil {
-				break
-			}
-		}
+	if id, ok := traceIn(p.request.Meta); ok {
+		return id
 	}
 	sum := sha256.Sum256([]byte("ostiary trace of " + string(p.id)))
 	return hex.EncodeToString(sum[:16])
+}
+
+// traceIn finds the id of the trace in a _meta.
+func traceIn(meta []byte) (id string, ok bool) {
+	if len(meta) == 0 {
+		return "", false
+	}
+	d := jsontext.NewDecoder(bytes.NewReader(meta))
+	if t, err := d.ReadToken(); err != nil || t.Kind() != '{' {
+		return "", false
+	}
+	for d.PeekKind() == '"' {
+		name, err := d.ReadToken()
+		if err != nil {
+			return "", false
+		}
+		if name.String() != "traceparent" {
+			if d.SkipValue() != nil {
+				return "", false
+			}
+			continue
+		}
+		v, err := d.ReadToken()
+		if err != nil || v.Kind() != '"' {
+			return "", false
+		}
+		return traceID(v.String())
+	}
+	return "", false
 }
 
 // traceID takes the id out of a traceparent, whose form the edge has checked.
