@@ -3,11 +3,15 @@ package cli
 import (
 	"encoding/json"
 	"errors"
+	"io"
 	"maps"
 	"strings"
 	"testing"
+	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/ostiary/ostiary"
 )
 
 func TestF59_Clean(t *testing.T) {
@@ -108,4 +112,27 @@ func FuzzInert(f *testing.F) {
 			t.Errorf("%q is not inert", out)
 		}
 	})
+}
+
+// A record whose content was pruned says so, and by which record.
+func TestTombstoneIsShown(t *testing.T) {
+	var out strings.Builder
+	a := newApp(strings.NewReader(""), &out, io.Discard, func(string) (string, bool) { return "", false })
+	r := ostiary.LedgerRecord{Seq: 7, Time: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Kind: "call.intent", Call: "c1", Pruned: 42}
+	if err := a.printRecord(r, false); err != nil || !strings.HasSuffix(out.String(), "call.intent          c1  (pruned, on record 42)\n") {
+		t.Errorf("%q, %v", out.String(), err)
+	}
+	out.Reset()
+	if err := a.printRecord(r, true); err != nil || !strings.Contains(out.String(), `"body":null`) || !strings.Contains(out.String(), `"pruned":42`) {
+		t.Errorf("%q, %v", out.String(), err)
+	}
+	report := ostiary.LedgerReport{OK: true, First: 1, Last: 9, Records: 9, Tombstones: 3, Unvouched: 1}
+	out.Reset()
+	if err := a.printReport(report, false); err != nil || !strings.Contains(out.String(), "3 tombstones (1 of them made by records that are not here), ") {
+		t.Errorf("%q, %v", out.String(), err)
+	}
+	if got := pruneText(ostiary.PruneReport{Pruned: 1, Kept: 2, Removed: []string{"a.db"}, Left: []string{"b\x1b.db"}}, false); !strings.Contains(got, "pruned: 1 record before") ||
+		!strings.Contains(got, "2 as old are still needed") || !strings.Contains(got, "removed: a.db") || strings.Contains(got, "\x1b") {
+		t.Errorf("%q", got)
+	}
 }
