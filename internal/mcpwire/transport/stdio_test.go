@@ -424,7 +424,7 @@ func TestStdioCloseLadder(t *testing.T) {
 			if part == "echo" {
 				want = [2]string{"exit status 0", "stdin"}
 			}
-			if st := c.Stats(); runtime.GOOS != "windows" && [2]string{st.Exit, st.Stopped} != want {
+			if st := c.Stats(); [2]string{st.Exit, st.Stopped} != want {
 				t.Errorf("ended by %q with %q, want %q", st.Stopped, st.Exit, want)
 			}
 			if part != "echo" {
