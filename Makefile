@@ -8,13 +8,16 @@ STATICCHECK  = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 export CGO_ENABLED ?= 0
 
-.PHONY: build demo test race lint cross vet-cross fuzz docs bench interop conformance clean
+.PHONY: build demo chat test race lint cross vet-cross fuzz docs bench interop conformance clean
 
 build:                ## bin/ostiary
 	$(GO) build -trimpath -o bin/ostiary ./cmd/ostiary
 
 demo: build           ## a gateway, real calls, refusals, a drift, the ledger: half a minute
 	sh scripts/demo
+
+chat: build           ## two agents in one group chat, none of whom can talk past what it has not seen: some seconds
+	sh scripts/chat
 
 test:                 ## all tests
 	$(GO) test ./...
