@@ -30,6 +30,10 @@ allowed_tools = ["read_messages", "send_message", "simulate_message"]
 [provider.chat.policy]
 available = true
 approval  = "never"
+[provider.chat.policy.tools.send_message]
+labels    = []
+[provider.chat.policy.tools.simulate_message]
+labels    = []
 [export.default]
 tools  = ["aur.mcp.chat.read_messages", "aur.mcp.chat.send_message", "aur.mcp.chat.simulate_message"]
 naming = "raw"
