@@ -30,6 +30,8 @@ allowed_tools = ["read_messages", "send_message", "simulate_message"]
 [provider.chat.policy]
 available = true
 approval  = "never"
+[provider.chat.policy.tools.read_messages]
+effect    = "READ_ONLY"
 [provider.chat.policy.tools.send_message]
 labels    = []
 [provider.chat.policy.tools.simulate_message]
