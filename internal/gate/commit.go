@@ -28,6 +28,11 @@ func (p *passage) held() *evidence.Sealed {
 // commitIntent spends the grant and writes the intent, both or neither: of two calls that want one grant, one goes on.
 // If the disk stops answering meanwhile it is uncertain which, and the call goes no further.
 func (p *passage) commitIntent(ctx context.Context) (no *refusal, uncertain bool) {
+	if p.request.Frontier != nil { // the call may have waited for long
+		if no := p.withLate(ctx); no != nil {
+			return no, false
+		}
+	}
 	relaxed := p.relaxed()
 	intent := ledger.Intent{CallID: p.id, Started: p.started, Principal: p.request.Principal.ID, Session: p.request.Session, Tool: p.tool.ID,
 		Provider: p.tool.Package, Publish: p.scopes.Publish}

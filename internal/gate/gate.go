@@ -189,6 +189,8 @@ func (g *Gate) Call(ctx context.Context, r call.Request) call.Reply {
 		told := p.unrecorded(reply.Outcome)
 		if passing(err) {
 			p.writeLater(reply.Outcome, told.Outcome.Code, answer)
+		} else if p.fact(reply.Outcome) != nil {
+			g.lose()
 		}
 		return told
 	}

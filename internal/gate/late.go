@@ -27,6 +27,7 @@ type late struct {
 	waiting []*lateOutcome
 	bytes   int
 	dropped bool // the log has said that the bounds are reached
+	lost    bool // a fact of the world was among what was dropped; until the next start, which writes it
 }
 
 type lateOutcome struct {
@@ -96,10 +97,18 @@ func (g *Gate) keepLate(l *lateOutcome) {
 			g.o.Logger.Error("too many outcomes wait for the ledger: the next start records the others as interrupted", "waiting", len(g.late.waiting))
 		}
 		g.late.dropped = true
+		g.late.lost = g.late.lost || l.fact != nil
 		return
 	}
 	g.late.waiting = append(g.late.waiting, l)
 	g.late.bytes += l.bytes()
+}
+
+// lose says that a call has changed the world and its fact will not be written before the next start.
+func (g *Gate) lose() {
+	g.late.mu.Lock()
+	defer g.late.mu.Unlock()
+	g.late.lost = true
 }
 
 // Late is how many outcomes wait for the store to be writable again.
@@ -135,6 +144,7 @@ func (g *Gate) WriteLate(ctx context.Context) error {
 		g.late.waiting[0] = nil
 		g.late.waiting = g.late.waiting[1:]
 		g.late.bytes -= o.bytes()
+		g.late.lost = g.late.lost || err != nil && o.fact != nil
 		g.late.mu.Unlock()
 	}
 }

@@ -140,21 +140,28 @@ func TestF04_AnOutcomeIsWrittenLate(t *testing.T) {
 	}
 }
 
-// F-04: what waits is bounded. What is beyond the bound keeps its intent, for the next start to close.
+// F-04: what waits is bounded. What is beyond the bound keeps its intent, for the next start to close. Until then (R5.6) facts
+// are missing from the world: no frontier can be held against it, and no call that states one goes out.
 func TestF04_WhatWaitsIsBounded(t *testing.T) {
 	s := open(t, t.TempDir())
 	defer s.Close()
 	disk := &flaky{Store: s}
-	f := newFixture(t, disk, true)
-	f.answer = func(context.Context, gate.Cleared) call.Answer {
+	f := worldFixture(t, disk, true)
+	plain := f.answer
+	f.answer = func(ctx context.Context, c gate.Cleared) call.Answer {
 		disk.mode.Store(full)
-		return call.Answer{Delivery: call.Confirmed, Result: []byte(`{"content":[]}`), ResultType: "complete"}
+		return plain(ctx, c)
 	}
 	const calls = 1024 + 3
-	for range calls {
+	for n := range calls {
 		disk.mode.Store(writable)
-		f.call("read", `{}`)
+		if n < 1024 {
+			f.call("read", `{}`)
+		} else {
+			f.call("write", `{}`)
+		}
 	}
+	f.answer = plain
 	if n := f.gate.Late(); n != 1024 {
 		t.Errorf("%d outcomes wait", n)
 	}
@@ -165,8 +172,19 @@ func TestF04_WhatWaitsIsBounded(t *testing.T) {
 	if n := openIntents(t, s); n != calls-1024 {
 		t.Errorf("%d intents are open, want %d", n, calls-1024)
 	}
+	sent := f.calls.Load()
+	if o := f.based("write", `{}`, call.Frontier{own: 0}).Outcome; o.Code != call.CodeLedgerUnavailable || o.Delivery != call.NotSent || f.calls.Load() != sent {
+		t.Errorf("with all that is on disk: %+v", o)
+	}
+	if o := f.based("write", `{}`, nil).Outcome; o.Status != call.Succeeded {
+		t.Errorf("without a frontier: %+v", o)
+	}
+	f.remake(t)
 	if n, err := f.gate.Recover(t.Context()); err != nil || n != calls-1024 {
 		t.Errorf("the next start closes %d: %v", n, err)
+	}
+	if o := f.based("write", `{}`, call.Frontier{own: calls + 1}).Outcome; o.Status != call.Succeeded {
+		t.Errorf("after the next start: %+v", o)
 	}
 }
 

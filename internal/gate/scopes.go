@@ -39,10 +39,8 @@ func (p *passage) barrier(ctx context.Context) *refusal {
 
 // againstWorld compares the stated frontier with what is committed. What it has missed is read with it.
 func (p *passage) againstWorld(ctx context.Context) (no *refusal) {
-	if p.gate.Late() > 0 { // calls whose outcomes wait to be written have changed the world already
-		if err := p.gate.WriteLate(ctx); err != nil {
-			return approvalRefusal(err)
-		}
+	if no := p.withLate(ctx); no != nil {
+		return no
 	}
 	stated := p.request.Frontier
 	seen := make(call.Frontier, len(p.scopes.Observe))
@@ -50,7 +48,7 @@ func (p *passage) againstWorld(ctx context.Context) (no *refusal) {
 		seen[s] = stated[s]
 	}
 	err := p.gate.o.Store.View(ctx, func(v store.View) error {
-		for _, s := range p.touched() {
+		for _, s := range p.scopes.Observe { // of one that it only publishes to, nobody has agreed to tell how far it is
 			head, err := v.ScopeHead(s)
 			if err != nil {
 				return err
@@ -71,6 +69,31 @@ func (p *passage) againstWorld(ctx context.Context) (no *refusal) {
 		return approvalRefusal(err)
 	}
 	return no
+}
+
+// withLate writes the outcomes that wait for the disk: the calls that they are of have changed the world already. With those
+// that could never be written, the world is not what there is on disk, and no frontier can be held against it.
+func (p *passage) withLate(ctx context.Context) *refusal {
+	if p.gate.Late() > 0 {
+		if err := p.gate.WriteLate(ctx); err != nil {
+			return approvalRefusal(err)
+		}
+	}
+	return p.gate.behind()
+}
+
+// behind is a refusal while calls have changed the world and their facts are not on disk.
+func (g *Gate) behind() *refusal {
+	g.late.mu.Lock()
+	defer g.late.mu.Unlock()
+	switch {
+	case g.late.lost:
+		return &refusal{code: call.CodeLedgerUnavailable, detail: "facts of calls could not be kept until the disk was back; the next start records them as unknown",
+			saying: "until the gateway starts again no frontier can be held against the world"}
+	case len(g.late.waiting) > 0:
+		return &refusal{code: call.CodeLedgerUnavailable, detail: "outcomes of calls wait to be written"}
+	}
+	return nil
 }
 
 // stale is the refusal of a call that has missed something.
@@ -117,10 +140,14 @@ func (p *passage) tell(ctx context.Context, reply call.Reply, news *world.News) 
 	return reply
 }
 
-// stillCurrent looks again, in the transaction of the intent: the world may have moved while the call waited.
+// stillCurrent looks again, in the transaction of the intent: the world may have moved while the call waited. What was late
+// was written just before; an outcome that has come to wait since must not be passed by.
 func (p *passage) stillCurrent(tx store.Tx) error {
 	if p.request.Frontier == nil {
 		return nil
+	}
+	if no := p.gate.behind(); no != nil {
+		return no
 	}
 	for _, s := range p.scopes.Observe {
 		if head, err := tx.ScopeHead(s); err != nil {

@@ -328,6 +328,22 @@ func TestR5_6_RequiredAndUnknown(t *testing.T) {
 	}
 }
 
+// R5.6, R5.7: how far a scope is that a tool only publishes to is not told: what a caller states of it is not looked at.
+func TestR5_6_HeadsOfPublishedScopesAreNotTold(t *testing.T) {
+	s := open(t, t.TempDir())
+	defer s.Close()
+	f := worldFixture(t, s, false)
+	f.scopes(t, "write", []string{"qq:seen"}, []string{"qq:blind"})
+	f.event(t, "1", "a stranger speaks", "qq:blind")
+	r := f.based("write", `{}`, call.Frontier{"qq:seen": 0, "qq:blind": 9})
+	if r.Outcome.Status != call.Succeeded || r.Frontier["qq:blind"] != 9 {
+		t.Errorf("%+v, frontier %v", r.Outcome, r.Frontier)
+	}
+	if o := f.based("write", `{}`, call.Frontier{"qq:seen": 1}).Outcome; o.Code != call.CodeFrontierUnknown || !strings.Contains(o.Message, "scope qq:seen has 0 commits, not 1") {
+		t.Errorf("of a scope that it observes: %+v", o)
+	}
+}
+
 // R5.6: a caller that is far behind is told in bounded pieces, and comes to an end.
 func TestR5_6_MissedIsBounded(t *testing.T) {
 	s := open(t, t.TempDir())
@@ -509,6 +525,49 @@ func TestR5_6_LateOutcomes(t *testing.T) {
 	r := f.based("write", `{}`, call.Frontier{})
 	if r.Outcome.Code != call.CodeStaleFrontier || len(r.Missed) != 1 || f.calls.Load() != 1 {
 		t.Errorf("%+v, missed %v", r.Outcome, r.Missed)
+	}
+	if err := worldAgrees(s); err != nil {
+		t.Error(err)
+	}
+}
+
+// R5.6, F-04: a call that has passed the barrier and waits for approval is stale when another has had its effect meanwhile,
+// though the outcome of that waited for the disk.
+func TestR5_6_AnOutcomeThatIsLateIsNotPassedBy(t *testing.T) {
+	s := open(t, t.TempDir())
+	defer s.Close()
+	disk := &flaky{Store: s}
+	f := worldFixture(t, disk, false)
+	f.options.Hold = time.Minute
+	f.remake(t)
+	plain := f.answer
+	asked := make(chan approval.ID, 1)
+	request := call.Request{Principal: alice, Session: "s", Tool: "aur.mcp.p.ask", Arguments: []byte(`{"n":1}`), Frontier: call.Frontier{own: 0}}
+	request.Progress = func(p call.Progress) {
+		_, id, _ := strings.Cut(p.Message, "request ")
+		select {
+		case asked <- approval.ID(id):
+		default:
+		}
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		id := <-asked
+		f.answer = func(ctx context.Context, c gate.Cleared) call.Answer { disk.mode.Store(full); return plain(ctx, c) }
+		r := f.based("write", `{}`, nil)
+		f.answer = plain
+		disk.mode.Store(writable)
+		if r.Outcome.Code != call.CodeLedgerUnavailable || f.gate.Late() != 1 {
+			t.Errorf("meanwhile: %+v, %d wait", r.Outcome, f.gate.Late())
+		}
+		if err := f.decide(id, approval.ApprovedOnce); err != nil {
+			t.Error(err)
+		}
+	})
+	r := f.gate.Call(t.Context(), request)
+	wg.Wait()
+	if r.Outcome.Code != call.CodeStaleFrontier || r.Outcome.Delivery != call.NotSent || len(r.Missed) != 1 || f.calls.Load() != 1 || f.gate.Late() != 0 {
+		t.Errorf("%+v, missed %v, %d sent, %d wait", r.Outcome, r.Missed, f.calls.Load(), f.gate.Late())
 	}
 	if err := worldAgrees(s); err != nil {
 		t.Error(err)
