@@ -61,6 +61,7 @@ type ProbedRevision struct {
 	Capabilities json.RawMessage `json:"capabilities,omitempty"`
 	Noise        int64           `json:"stdout_noise"`         // lines on stdout that were no MCP
 	Violations   int64           `json:"violations"`           // messages that broke the protocol
+	Events       int             `json:"events"`               // that came while it was looked at
 	Exit         string          `json:"exit,omitempty"`       // how the process ended
 	Stopped      string          `json:"stopped_by,omitempty"` // what that took: stdin, TERM or KILL
 
@@ -177,7 +178,7 @@ func (o *ProbeOptions) profile() (provider.Profile, error) {
 		p.Transport = provider.StreamableHTTP
 		p.HTTP = &provider.HTTP{URL: o.URL, Credential: o.Credential, AllowPrivateNet: o.AllowPrivateNet}
 	default:
-		p.Transport = provider.StdioCommand
+		p.Transport, p.WorldEvents = provider.StdioCommand, true
 		p.Stdio = &provider.Stdio{Command: o.Command[0], Args: o.Command[1:], Env: o.Env, EnvFrom: o.EnvFrom}
 	}
 	return p, nil
@@ -207,9 +208,11 @@ func (p *probe) connect(ctx context.Context, revision string) (r ProbedRevision)
 	}
 	profile := p.profile
 	profile.Protocol = revision
+	heard := &heardEvents{}
 	within, cancel := context.WithTimeout(ctx, profile.Limits.Connect)
 	defer cancel()
-	up := mcpwire.New(mcpwire.Options{Logger: p.o.Logger.With(slog.String("component", "mcpwire")), ClientName: "ostiary", ClientVersion: Version, ToolContract: true, Now: p.o.Now, LookupEnv: p.o.LookupEnv})
+	up := mcpwire.New(mcpwire.Options{Logger: p.o.Logger.With(slog.String("component", "mcpwire")), ClientName: "ostiary", ClientVersion: Version, ToolContract: true, Now: p.o.Now, LookupEnv: p.o.LookupEnv,
+		Events: func(provider.Generation, *provider.Profile) mcpwire.Events { return heard }})
 	began := p.o.Now()
 	phase := provider.PhaseConnect
 	link, err := up.Connect(within, provider.Generation{Attachment: "probe." + revision, Number: 1}, profile, func(ph provider.Phase) { phase = ph })
@@ -255,6 +258,7 @@ func (p *probe) connect(ctx context.Context, revision string) (r ProbedRevision)
 	st := link.Stats()
 	r.Noise, r.Violations, r.Exit, r.Stopped = st.StdoutNoise, st.Violations, st.Exit, st.Stopped
 	p.manners(&r, st, ended)
+	p.events(&r, heard)
 	return r
 }
 

@@ -88,6 +88,8 @@ func rawServer() {
 	deaf := flag.Bool("deaf", false, "and at SIGTERM")
 	code := flag.Int("exit", 0, "the code to end with")
 	dies := flag.Bool("dies", false, "end at tools/list")
+	before := flag.String("before", "", "an event to send before the answer to server/discover")
+	after := flag.String("after", "", "an event to send after it")
 	flag.Parse()
 	if *deaf {
 		signal.Ignore(syscall.SIGTERM)
@@ -101,7 +103,14 @@ func rawServer() {
 		case method == "tools/list" && *dies:
 			os.Exit(3)
 		case reply != nil:
+			const event = `{"jsonrpc":"2.0","method":"notifications/org.aurorabot/world-events/event","params":%s}` + "\n"
+			if *before != "" && method == "server/discover" {
+				fmt.Printf(event, *before)
+			}
 			fmt.Printf("%s\n", reply)
+			if *after != "" && method == "server/discover" {
+				fmt.Printf(event, *after)
+			}
 		}
 	}
 	if *stay || *deaf {
@@ -218,6 +227,8 @@ warning tool b: it is not listed in 2025-11-25`},
 // R4.8: what a process does beside what it says, and what events need.
 func TestR4_8_ProbeManners(t *testing.T) {
 	t.Parallel()
+	const offered = `-caps {"extensions":{"org.aurorabot/world-events":{"version":1}}}`
+	const event = `{"event_id":"1","source":"s","scope":"a:b","kind":"k","occurred_at":"2026-08-01T12:00:00Z","summary":"s"}`
 	for name, c := range map[string]struct{ args, want string }{
 		"banner": {"-banner", `fault revision 2026-07-28: lines on stdout that were no MCP messages: 1
 fault revision 2025-11-25: lines on stdout that were no MCP messages: 1`},
@@ -226,8 +237,11 @@ fault revision 2025-11-25: lines on stdout that were no MCP messages: 1`},
 		"ends badly": {"-exit 4 -legacy 2025-11-25", `warning revision 2025-11-25: the process ended with exit status 4 when stdin was closed`},
 		"dies": {"-dies -legacy 2025-11-25", `fault revision 2025-11-25: its tools cannot be listed: *
 fault revision 2025-11-25: the connection ended by itself: the server *`},
-		"events": {`-caps {"extensions":{"org.aurorabot/world-events":{"version":1}}}`, ""},
-		"events of an old server": {`-legacy 2025-11-25 -caps {"extensions":{"org.aurorabot/world-events":{"version":1}}}`,
+		"events":                      {offered + ` -after ` + event, ""},
+		"an event that breaks a rule": {offered + ` -after {}`, `fault revision 2026-07-28: events that break the rules: 1; the first: event: *`},
+		"an event before the answer":  {offered + ` -before ` + event, `fault revision 2026-07-28: events that nobody had agreed to: 1`},
+		"an event out of nowhere":     {`-after ` + event, `fault revision 2026-07-28: events that nobody had agreed to: 1`},
+		"events of an old server": {`-legacy 2025-11-25 ` + offered,
 			`warning extension org.aurorabot/world-events: it never holds: events need 2026-07-28`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -236,7 +250,11 @@ fault revision 2025-11-25: the connection ended by itself: the server *`},
 			if strings.HasPrefix(name, "needs") {
 				o.Close = 2 * time.Second
 			}
-			finds(t, probed(t, o), c.want)
+			p := probed(t, o)
+			finds(t, p, c.want)
+			if name == "events" && (p.Revisions[0].Events != 1 || p.Revisions[1].Events != 0) {
+				t.Errorf("%+v", p.Revisions)
+			}
 		})
 	}
 }

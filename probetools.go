@@ -48,6 +48,8 @@ func (p *probe) extensions() {
 			p.fault("extension "+e.Name, `offer exactly {"version": 1}`, "it never holds: %s", strict)
 		case len(e.Negotiated) == 0:
 			p.warn("extension "+e.Name, "", "it never holds: %s", e.Reason)
+		case e.Name == worldEvents:
+			e.Reason = "where a provider has them switched on"
 		default:
 			e.Reason = ""
 		}

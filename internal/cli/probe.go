@@ -29,8 +29,8 @@ func newProbeCommand(a *app) *cobra.Command {
 		Long: `Connects to an MCP server, once for 2026-07-28 and once for 2025-11-25, lists its tools and tells what it finds: which
 revisions work and how long they take, what the server declares, which extensions hold and why not, the scopes of each
 tool, and what is wrong: names that do not fit, schemas and header annotations that cannot be used, scopes that do not
-resolve, definitions that screening finds something in, noise on stdout, a process that does not end. No tool is called,
-no configuration is needed, and nothing is kept.
+resolve, definitions that screening finds something in, events that break a rule, noise on stdout, a process that does not
+end. No tool is called, no configuration is needed, and nothing is kept.
 
 A command is started without a shell and, as in a provider, with little more than PATH and HOME of the environment;
 --env hands more on. Flags come before the command.`,
@@ -131,7 +131,7 @@ func (a *app) printProbe(r *ostiary.Probed) error {
 		line("%s  %s", v.Revision, connectionWord(v))
 	}
 	for _, e := range r.Extensions {
-		word := "holds in " + join(e.Negotiated)
+		word := strings.TrimSpace("holds in " + join(e.Negotiated) + " " + cleanLine(e.Reason, 200))
 		if len(e.Negotiated) == 0 {
 			word = "does not hold: " + cleanLine(e.Reason, 200)
 		}
