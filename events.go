@@ -1,6 +1,7 @@
 package ostiary
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -10,6 +11,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -59,30 +61,50 @@ func (h *Host) eventsOf(gen provider.Generation, p *provider.Profile) mcpwire.Ev
 // prepareEvent judges what an event says, for models will read it (R8.1), and makes a fact of it. What is not let in is left
 // out; the fact is committed all the same, because its scope has moved on.
 func (h *Host) prepareEvent(ctx context.Context, pkg string, e world.Event) world.Arrival {
-	const id, source, kind, summary, data = "id", "source", "kind", "summary", "data"
-	said := content.NewObject(nil).String(id, e.ID).String(source, e.Source).String(kind, e.Kind).String(summary, e.Summary)
+	if h.scopeSays(ctx, pkg, e.Scope) {
+		return world.Arrival{Refused: world.ScopeWithheld}
+	}
+	const id, source, kind, words, summary, data = "id", "source", "kind", "kind_words", "summary", "data"
+	said := content.NewObject(nil).String(id, e.ID).String(source, e.Source).String(kind, e.Kind).String(words, wordsOf(e.Kind)).String(summary, e.Summary)
 	if e.Data != nil {
 		said.Raw(data, e.Data)
 	}
 	v := h.screenEvent(ctx, pkg, content.NewObject(nil).Raw("content", []byte("[]")).Raw("structuredContent", said.End()).End())
-	f := world.Fact{ID: "event:" + pkg + ":" + e.ID, Scopes: []call.Scope{e.Scope}, Provider: pkg, Source: e.Source, Kind: e.Kind,
-		Occurred: e.Occurred, Summary: e.Summary, Data: e.Data}
-	sum := sha256.Sum256([]byte(f.ID))
+	// One event is one fact, whatever is made of its texts: its name is derived from what the provider calls it and from
+	// nothing that was judged.
+	sum := sha256.Sum256([]byte("event:" + pkg + ":" + e.ID))
 	name := hex.EncodeToString(sum[:])
+	f := world.Fact{ID: "event:" + pkg + ":sha256:" + name, Scopes: []call.Scope{e.Scope}, Provider: pkg, Source: e.Source, Kind: e.Kind,
+		Occurred: e.Occurred, Summary: e.Summary, Data: e.Data}
 	if v.Withheld() {
-		f.ID, f.Source, f.Kind, f.Summary, f.Data = "event:"+pkg+":sha256:"+name, "", withheldKind, withheldSummary, nil
+		f.Source, f.Kind, f.Summary, f.Data = "", withheldKind, withheldSummary, nil
 		return world.Arrival{Fact: f, Withheld: true, Evidence: h.holdEvent(pkg, name, &e, &v)}
 	}
 	released := content.Member(v.Released, "structuredContent")
 	text := func(name string) string { s, _ := content.String(content.Member(released, name)); return s }
 	f.Source, f.Summary, f.Data = text(source), text(summary), content.Member(released, data)
-	if text(id) != e.ID { // something was redacted in it: a name that two events could have is none
-		f.ID = "event:" + pkg + ":sha256:" + name
-	}
-	if text(kind) != e.Kind {
+	if text(kind) != e.Kind || text(words) != wordsOf(e.Kind) {
 		f.Kind = withheldKind
 	}
 	return world.Arrival{Fact: f}
+}
+
+// scopeSays reports whether screening finds something in a scope. Clients read it like any text; but a part of it cannot be
+// left out, for it would be another scope.
+func (h *Host) scopeSays(ctx context.Context, pkg string, s call.Scope) bool {
+	said := content.NewObject(nil).String("scope", string(s)).String("words", wordsOf(string(s))).End()
+	v := h.screenEvent(ctx, pkg, content.NewObject(nil).Raw("content", []byte("[]")).Raw("structuredContent", said).End())
+	return v.Withheld() || !bytes.Equal(content.Member(v.Released, "structuredContent"), said)
+}
+
+// wordsOf is a name as somebody would read it who takes what divides its parts for blanks: note:Do.this is "note Do this".
+func wordsOf(name string) string {
+	return strings.Map(func(r rune) rune {
+		if strings.ContainsRune(":._~@+=-", r) {
+			return ' '
+		}
+		return r
+	}, name)
 }
 
 // screenEvent runs the firewall. Its panic, like that of an inspector, withholds (F-57).

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/ostiary/ostiary/internal/firewall"
 	"github.com/ostiary/ostiary/internal/mcpwire/content"
 	"github.com/ostiary/ostiary/internal/provider"
+	"github.com/ostiary/ostiary/internal/world"
 )
 
 // The extensions that the gateway knows.
@@ -207,7 +209,11 @@ func (p *probe) scopes(at string, raw, input []byte, t *ProbedTool) {
 		p.warn(at, "offer the extension "+toolContract, "it declares scopes that mean nothing: the server does not offer the contract")
 	}
 	scopes, err := provider.ScopesOf(probedPackage, raw, holds || declared)
-	if err != nil {
+	switch {
+	case errors.Is(err, world.ErrForeignPublish): // perhaps the name that the server will have: it is not known here
+		p.warn(at, "leave publish out: the default is the server's own scope", "scopes: %v, so it starts only if that is its own name", err)
+		return
+	case err != nil:
 		p.fault(at, "", "scopes: %v", err)
 		return
 	}

@@ -17,13 +17,13 @@ type Commit struct {
 	Scope Scope `json:"scope"`
 	Seq   int64 `json:"seq"` // from 1, without gaps, in this scope
 
-	ID       string          `json:"id,omitempty"`       // of the commit; never repeats
-	Provider string          `json:"provider,omitempty"` // whose fact it is: the package
-	Source   string          `json:"source,omitempty"`   // where its provider says that it comes from; "" for the runtime's own
-	Kind     string          `json:"kind"`               // message.received, tool.succeeded …
-	Time     time.Time       `json:"time"`               // when it was committed
-	Occurred time.Time       `json:"occurred,omitzero"`  // when its provider says that it happened, zero if it does not say
-	Summary  string          `json:"summary"`            // one line fit for a model: it has been screened
-	Data     json.RawMessage `json:"data,omitempty"`     // a JSON object, screened; nil: none
-	CallID   ID              `json:"call,omitempty"`     // the call that made it; "" for an event
+	ID       string          `json:"commit,omitempty"`     // of the commit; never repeats
+	Provider string          `json:"provider,omitempty"`   // whose fact it is: the package
+	Source   string          `json:"source,omitempty"`     // where its provider says that it comes from; "" for the runtime's own
+	Kind     string          `json:"kind"`                 // message.received, tool.succeeded …
+	Time     time.Time       `json:"time"`                 // when it was committed
+	Occurred time.Time       `json:"occurred_at,omitzero"` // when its provider says that it happened, zero if it does not say
+	Summary  string          `json:"summary"`              // one line fit for a model: it has been screened
+	Data     json.RawMessage `json:"data,omitempty"`       // a JSON object, screened; nil: none
+	CallID   ID              `json:"call,omitempty"`       // the call that made it; "" for an event
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -127,26 +126,12 @@ func (q *query) head(arguments []byte) error {
 	return q.structured(&out)
 }
 
-// commit is a commit as clients see it.
-type commit struct {
-	Scope    call.Scope     `json:"scope"`
-	Seq      int64          `json:"seq"`
-	ID       string         `json:"commit"`
-	Kind     string         `json:"kind"`
-	Provider string         `json:"provider"`
-	Source   string         `json:"source,omitzero"`
-	Time     time.Time      `json:"time"`
-	Occurred time.Time      `json:"occurred_at,omitzero"`
-	Summary  string         `json:"summary"`
-	Data     jsontext.Value `json:"data,omitzero"`
-	CallID   call.ID        `json:"call,omitzero"`
-}
-
-func (q *query) shown(cs []call.Commit) []commit {
-	out := make([]commit, len(cs))
+// shown are commits as clients see them, with the names that what was missed has, too.
+func (q *query) shown(cs []call.Commit) []call.Commit {
+	out := make([]call.Commit, len(cs))
 	for i, c := range cs {
 		q.foreign = q.foreign || c.CallID == ""
-		out[i] = commit{c.Scope, c.Seq, c.ID, c.Kind, c.Provider, c.Source, c.Time.UTC(), c.Occurred, c.Summary, jsontext.Value(c.Data), c.CallID}
+		out[i], out[i].Time = c, c.Time.UTC()
 	}
 	return out
 }
@@ -172,9 +157,9 @@ func (q *query) delta(arguments []byte) error {
 		return err
 	}
 	var out struct {
-		Commits []commit `json:"commits"`
-		Next    int64    `json:"next"`
-		Head    int64    `json:"head"`
+		Commits []call.Commit `json:"commits"`
+		Next    int64         `json:"next"`
+		Head    int64         `json:"head"`
 	}
 	err = q.view(q.ctx, func(v world.View) (err error) {
 		if out.Head, err = v.ScopeHead(in.Scope); err != nil {
@@ -210,9 +195,9 @@ func (q *query) read(arguments []byte) error {
 		return &refusal{call.CodeDenied, "there is no such resource"}
 	}
 	var out struct {
-		Scope   call.Scope `json:"scope"`
-		Head    int64      `json:"head"`
-		Commits []commit   `json:"commits"`
+		Scope   call.Scope    `json:"scope"`
+		Head    int64         `json:"head"`
+		Commits []call.Commit `json:"commits"`
 	}
 	out.Scope = scope
 	err = q.view(q.ctx, func(v world.View) (err error) {

@@ -62,7 +62,7 @@ func (f *fixture) scopes(t testing.TB, tool string, observe, publish []string) {
 	}
 	for _, d := range f.prov.Catalog().Tools {
 		if d.Name == tool {
-			d.Scopes = world.Scopes{Observe: parse(observe), Publish: parse(publish)}
+			d.Scopes = world.Scopes{Owner: d.Package, Observe: parse(observe), Publish: parse(publish)}
 		}
 	}
 }

@@ -55,6 +55,9 @@ func ScopesOf(pkg string, definition []byte, contract bool) (world.Scopes, error
 			return scopes, fmt.Errorf("_meta[%q].%s: %w", contractKey, name, err)
 		}
 	}
+	if err := scopes.CheckPublish(); err != nil {
+		return scopes, fmt.Errorf("_meta[%q].publish: %w", contractKey, err)
+	}
 	return scopes, nil
 }
 

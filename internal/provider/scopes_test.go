@@ -42,6 +42,9 @@ func TestR4_3_Scopes(t *testing.T) {
 		`{"observe":["` + strings.ReplaceAll("qq:{s}", "{", `\u007b`) + `"]}`:                 "o qq:{s};p aurora:mcp:chat;",
 		`{"observe":[` + strings.Join(many[1:], ",") + `]}`:                                   "o qq:1;o qq:2;",
 
+		`{"observe":["aurora:mcp:files"],"publish":["aurora:mcp:chat","aurora:mcp:chat:{s}","aurora:mcp:{s}"]}`: "o aurora:mcp:files;p aurora:mcp:chat;p aurora:mcp:chat:{s};p aurora:mcp:{s};",
+		`{"publish":["aurora:mcp:files"]}`:              "!publish: scope aurora:mcp:files: it stands for another provider",
+		`{"publish":["qq:a","aurora:mcp:files:room"]}`:  "!it stands for another provider",
 		`{"observe":[]}`:                                "!observe: the list is empty",
 		`{"publish":[]}`:                                "!publish: the list is empty",
 		`{"observe":"qq:{s}"}`:                          "!observe: expected a list",

@@ -42,17 +42,18 @@ type Refusal string
 
 // The refusals. The first are of what an event says, the others of when it says it, and to whom.
 const (
-	Malformed    Refusal = "malformed"     // no strict JSON object, or too large
-	UnknownField Refusal = "unknown_field" // a member that version 1 does not have
-	BadID        Refusal = "event_id"
-	BadSource    Refusal = "source"
-	BadScope     Refusal = "scope"
-	ForeignScope Refusal = "foreign_scope" // another provider's own, or one that the configuration does not give
-	BadKind      Refusal = "kind"
-	ReservedKind Refusal = "reserved_kind" // a kind of the runtime's own facts
-	BadTime      Refusal = "occurred_at"
-	BadSummary   Refusal = "summary"
-	BadData      Refusal = "data"
+	Malformed     Refusal = "malformed"     // no strict JSON object, or too large
+	UnknownField  Refusal = "unknown_field" // a member that version 1 does not have
+	BadID         Refusal = "event_id"
+	BadSource     Refusal = "source"
+	BadScope      Refusal = "scope"
+	ScopeWithheld Refusal = "scope_withheld" // screening finds something in it
+	ForeignScope  Refusal = "foreign_scope"  // another provider's own, or one that the configuration does not give
+	BadKind       Refusal = "kind"
+	ReservedKind  Refusal = "reserved_kind" // a kind of the runtime's own facts
+	BadTime       Refusal = "occurred_at"
+	BadSummary    Refusal = "summary"
+	BadData       Refusal = "data"
 
 	NotVerified   Refusal = "not_verified"   // it came before the server had said what it speaks
 	NotNegotiated Refusal = "not_negotiated" // the extension does not hold, or nobody has switched it on
@@ -259,7 +260,7 @@ func (p ScopePattern) Matches(s call.Scope) bool {
 
 // maySpeak reports why a provider may not speak of a scope. What stands for another provider is never its to speak of.
 func maySpeak(pkg string, scopes []ScopePattern, s call.Scope) error {
-	if owner, _, _ := strings.Cut(OwnerOf(s), ":"); owner != "" && owner != pkg {
+	if foreign(pkg, s) {
 		return refuse(ForeignScope, "the scope stands for another provider")
 	}
 	if len(scopes) > 0 && !slices.ContainsFunc(scopes, func(p ScopePattern) bool { return p.Matches(s) }) {

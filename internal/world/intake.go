@@ -10,8 +10,9 @@ import (
 // Arrival is an event on its way into the journal: the fact that it becomes, and what goes with it.
 type Arrival struct {
 	Fact     Fact
-	Withheld bool // its texts are not in the fact: a firewall held them
-	Evidence any  // the original, ready to be kept; nil: it is not. Of no concern here
+	Withheld bool    // its texts are not in the fact: a firewall held them
+	Refused  Refusal // it becomes no fact after all, and why; "": it does
+	Evidence any     // the original, ready to be kept; nil: it is not. Of no concern here
 }
 
 // Turned are events that did not become facts, for a record: counts since the record before, by reason.

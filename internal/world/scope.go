@@ -55,6 +55,12 @@ const appScope = "aurora:mcp:"
 // ScopeOf is the scope that every tool of a provider observes and publishes unless it says otherwise (R4.3).
 func ScopeOf(pkg string) call.Scope { return call.Scope(appScope + pkg) }
 
+// foreign says whether a scope, or what begins it, stands for another provider than pkg.
+func foreign(pkg string, s call.Scope) bool {
+	owner, _, _ := strings.Cut(OwnerOf(s), ":")
+	return owner != "" && owner != pkg
+}
+
 // OwnerOf is the provider that a scope stands for; "" if it stands for none.
 func OwnerOf(s call.Scope) string {
 	pkg, ok := strings.CutPrefix(string(s), appScope)

@@ -1,6 +1,7 @@
 package world_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -90,6 +91,45 @@ func TestR4_5_Resolve(t *testing.T) {
 		}
 		if err == nil && (len(got.Observe) != 1 || string(got.Observe[0]) != c.want) {
 			t.Errorf("%s with %s: %v, want %s", c.template, c.arguments, got.Observe, c.want)
+		}
+	}
+}
+
+// R4.4, R4.5: what stands for a provider is published by its own tools alone, whatever the arguments make of a template. All
+// may observe it.
+func TestR4_5_ForeignPublish(t *testing.T) {
+	for _, c := range []struct {
+		template, value string
+		fixed, foreign  bool
+	}{
+		{"aurora:mcp:files", "", true, true},
+		{"aurora:mcp:files:room", "", true, true},
+		{"aurora:mcp:chat", "", true, false},
+		{"aurora:mcp:chat:room", "", true, false},
+		{"aurora:mcp:{p}", "files", false, true},
+		{"aurora:mcp:{p}", "chat", false, false},
+		{"aurora:mcp:{p}:room", "files", false, true},
+		{"aurora:{p}:files", "mcp", false, true},
+		{"aurora:{p}:files", "other", false, false},
+		{"{p}:mcp:files", "aurora", false, true},
+		{"aurora:mcp:cha{p}", "ts", false, true},
+		{"aurora:mcp:cha{p}", "t", false, false},
+		{"qq:{p}", "files", false, false},
+	} {
+		tpl, err := world.ParseTemplate(c.template)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := world.Scopes{Owner: "chat", Publish: []world.Template{tpl}}
+		if err := s.CheckPublish(); errors.Is(err, world.ErrForeignPublish) != (c.fixed && c.foreign) {
+			t.Errorf("%s at discovery: %v", c.template, err)
+		}
+		arguments := []byte(`{"p":"` + c.value + `"}`)
+		if got, err := s.Resolve(arguments); errors.Is(err, world.ErrForeignPublish) != c.foreign || !c.foreign && (err != nil || len(got.Publish) != 1) || c.foreign && got.Publish != nil {
+			t.Errorf("%s with %s: %v, %v", c.template, arguments, got, err)
+		}
+		if got, err := (world.Scopes{Owner: "chat", Observe: []world.Template{tpl}}).Resolve(arguments); err != nil || len(got.Observe) != 1 {
+			t.Errorf("%s with %s, observed: %v, %v", c.template, arguments, got, err)
 		}
 	}
 }

@@ -171,13 +171,14 @@ func ReadArguments(raw []byte) (Arguments, error) {
 
 // Scopes are what one tool observes and publishes, as templates (R4.3).
 type Scopes struct {
+	Owner            string // the provider whose tool it is
 	Observe, Publish []Template
 }
 
 // DefaultScopes are those of a tool that says nothing of its own.
 func DefaultScopes(pkg string) Scopes {
 	app := []Template{{source: string(ScopeOf(pkg)), parts: []string{string(ScopeOf(pkg))}}}
-	return Scopes{Observe: app, Publish: app}
+	return Scopes{Owner: pkg, Observe: app, Publish: app}
 }
 
 // Resolved are the scopes of one call. Each is there once, sorted.
@@ -201,7 +202,29 @@ func (s Scopes) Resolve(arguments []byte) (Resolved, error) {
 		return Resolved{}, err
 	}
 	publish, err := resolve(s.Publish, a)
-	return Resolved{Observe: observe, Publish: publish}, err
+	if err != nil {
+		return Resolved{}, err
+	}
+	for _, p := range publish {
+		if foreign(s.Owner, p) {
+			return Resolved{}, fmt.Errorf("scope %s: %w", p, ErrForeignPublish)
+		}
+	}
+	return Resolved{Observe: observe, Publish: publish}, nil
+}
+
+// ErrForeignPublish is what is wrong with a tool that would publish what stands for another provider. To observe it is fine.
+var ErrForeignPublish = errors.New("it stands for another provider, and only that one publishes it")
+
+// CheckPublish reports which template of what is published stands for another provider whatever the arguments are. One that
+// may come to do so is looked at with each call.
+func (s Scopes) CheckPublish() error {
+	for _, t := range s.Publish {
+		if len(t.parts) == 1 && foreign(s.Owner, call.Scope(t.source)) {
+			return fmt.Errorf("scope %s: %w", t.source, ErrForeignPublish)
+		}
+	}
+	return nil
 }
 
 func (s Scopes) fixed() bool {

@@ -169,7 +169,12 @@ func (s *Stream) prepare(payloads [][]byte) []Arrival {
 			s.turn(no.Refusal, 1)
 			continue
 		}
-		arrivals = append(arrivals, s.in.o.Prepare(context.Background(), s.src.pkg, e))
+		a := s.in.o.Prepare(context.Background(), s.src.pkg, e)
+		if a.Refused != "" {
+			s.turn(a.Refused, 1)
+			continue
+		}
+		arrivals = append(arrivals, a)
 	}
 	return arrivals
 }
