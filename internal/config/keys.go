@@ -142,7 +142,7 @@ var (
 	budgetSessionSection   = Section{"budget.session", "What one session may do in a while.", budgetKeys()}
 	evidenceSection        = Section{"evidence", "What the firewall held, kept encrypted to the vault's key.", []Key{
 		{Name: "retention_days", Type: typeInteger, Default: `30`, Min: 1, Max: 3650, Unit: "days", Meaning: "How long an item is kept. What remains of it then is its record in the ledger.", Needs: "R8.1"},
-		{Name: "max_bytes", Type: typeInteger, Default: `1073741824`, Min: 1 << 20, Max: 1 << 40, Unit: "bytes", Meaning: "All payloads together. When it is reached, items are kept without their payload.", Needs: "R8.1"},
+		{Name: "max_bytes", Type: typeInteger, Default: `1073741824`, Min: 1 << 20, Max: 1 << 40, Unit: "bytes", Meaning: "All payloads together, of which one provider has half at most, and its events an eighth. When that is reached, items are kept without their payload.", Needs: "R8.1"},
 		{Name: "max_payload_bytes", Type: typeInteger, Default: `8388608`, Min: 1024, Max: 64 << 20, Unit: "bytes", Meaning: "One payload. A larger one is not kept, and the item says so.", Needs: "R8.1"},
 	}}
 	vaultSection = Section{"vault", "Where the key of the vault is looked for: the environment variable, then the key file, then the keyring. The first that has a key is used; a key there that is not fit is an error.", []Key{

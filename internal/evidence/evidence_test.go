@@ -144,7 +144,7 @@ func TestBounds(t *testing.T) {
 	if i := keep(t, m, h); i.State != Purged || i.Purge.Reason == "" {
 		t.Errorf("kept as %+v", i)
 	}
-	limits := Limits{MaxTotal: 2 * (sha256.Size + 10)}
+	limits := Limits{MaxTotal: 4 * (sha256.Size + 10)}
 	for n, want := range []State{Held, Held, Purged} {
 		h, err := Hold(fakeSeal{}, item(ID(rune('a'+n))), make([]byte, 10), limits)
 		if err != nil {

@@ -12,7 +12,7 @@ import (
 // Limits bound what is kept. Zero means the default.
 type Limits struct {
 	MaxPayload int64         // bytes of one payload. 8 MiB
-	MaxTotal   int64         // bytes of all sealed payloads. 1 GiB
+	MaxTotal   int64         // bytes of all sealed payloads, of which one provider has half at most. 1 GiB
 	Retention  time.Duration // how long an item is kept. 30 days
 }
 

@@ -65,6 +65,20 @@ func (m *memory) EvidenceSize() (size int64, _ error) {
 	return size, nil
 }
 
+func (m *memory) EvidenceShare(provider string) (s Share, _ error) {
+	for id, b := range m.sealed {
+		i := m.items[m.at(id)]
+		if i.Provider != provider {
+			continue
+		}
+		s.All += int64(len(b))
+		if i.Direction == Event {
+			s.Events += int64(len(b))
+		}
+	}
+	return s, nil
+}
+
 func (m *memory) ListEvidence(f Filter) (out []Item, _ error) {
 	for n := len(m.items) - 1; n >= 0 && len(out) < f.Page(); n-- {
 		if f.Matches(&m.items[n]) {

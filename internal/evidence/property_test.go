@@ -15,15 +15,15 @@ import (
 // Whatever is held, decided and purged, in whatever order and at whatever time: an item that was rejected or purged is
 // never released, no step is taken twice or back, every step names who took it and when, and a purged item has neither
 // payload nor excerpt. A result is delivered at most once, after it was released and before it was purged, and only to the
-// claim that it belongs to.
+// claim that it belongs to. No more is kept than may be, of all, of one provider and of its events.
 func TestStates(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		m, now, limits := newMemory(), clock, Limits{Retention: time.Hour, MaxTotal: 300}
+		m, now, limits := newMemory(), clock, Limits{Retention: time.Hour, MaxTotal: 1000}
 		was := map[ID]Item{}
 		ever := map[ID]map[State]bool{}
 		claims := []call.Digest{{}, {1}, {2}}
 		delivered := map[ID]int{}
-		id := func() ID { return ID(fmt.Sprint("e", rapid.IntRange(0, 4).Draw(t, "id"))) }
+		id := func() ID { return ID(fmt.Sprint("e", rapid.IntRange(0, 9).Draw(t, "id"))) }
 		t.Repeat(map[string]func(*rapid.T){
 			"time": func(t *rapid.T) {
 				now = now.Add(time.Duration(rapid.IntRange(-10, 40).Draw(t, "minutes")) * time.Minute)
@@ -31,6 +31,7 @@ func TestStates(t *testing.T) {
 			"hold": func(t *rapid.T) {
 				i := item(id())
 				i.Created, i.Claim = now, rapid.SampledFrom(claims).Draw(t, "claim")
+				i.Provider, i.Direction = rapid.SampledFrom([]string{"files", "chat", "mail"}).Draw(t, "provider"), rapid.SampledFrom([]Direction{Result, Event}).Draw(t, "direction")
 				h, err := Hold(fakeSeal{}, i, rapid.SliceOfN(rapid.Byte(), 0, 100).Draw(t, "payload"), limits)
 				if err != nil {
 					t.Fatal(err)
@@ -113,6 +114,11 @@ func TestStates(t *testing.T) {
 				}
 				if size, _ := m.EvidenceSize(); size > limits.MaxTotal {
 					t.Fatalf("%d bytes are kept", size)
+				}
+				for _, pkg := range []string{"files", "chat", "mail"} {
+					if s, _ := m.EvidenceShare(pkg); s.All > limits.MaxTotal/2 || s.Events > limits.MaxTotal/8 {
+						t.Fatalf("of %s is kept %+v", pkg, s)
+					}
 				}
 			},
 		})

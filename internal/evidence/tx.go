@@ -18,6 +18,14 @@ type Tx interface {
 	DecideEvidence(from State, i Item) error
 	// EvidenceSize is how many bytes of sealed payloads there are, with what this transaction has done to them.
 	EvidenceSize() (int64, error)
+	// EvidenceShare is how many of them are of one provider.
+	EvidenceShare(provider string) (Share, error)
+}
+
+// Share is what is kept of one provider, in bytes of sealed payloads.
+type Share struct {
+	All    int64
+	Events int64 // those of All that are of events
 }
 
 // View is what evidence needs of a read-only transaction.

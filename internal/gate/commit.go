@@ -88,6 +88,7 @@ func (p *passage) commitOutcome(ctx context.Context, reply call.Reply, answer ca
 	reads, held, fact := p.reads(reply.Outcome), p.held(), p.fact(reply.Outcome)
 	relaxed := p.relaxed() && held == nil
 	var at world.Place
+	unkept := false
 	err := p.write(ctx, relaxed, func(tx store.Tx) error {
 		if reads != 0 {
 			if err := tx.PutTaint(p.request.Principal.ID, p.request.Session, reads); err != nil {
@@ -97,6 +98,13 @@ func (p *passage) commitOutcome(ctx context.Context, reply call.Reply, answer ca
 		put, err := putOutcome(tx, entry, held, fact)
 		if err != nil {
 			return err
+		}
+		if held != nil {
+			item, _, err := tx.Evidence(held.Item.ID)
+			if err != nil {
+				return err
+			}
+			unkept = item.State == evidence.Purged
 		}
 		if p.asking != nil { // then the result is held, and the transaction is waited for
 			if err := p.askRelease(tx); err != nil {
@@ -114,6 +122,7 @@ func (p *passage) commitOutcome(ctx context.Context, reply call.Reply, answer ca
 	if err != nil || relaxed {
 		return nil, err
 	}
+	p.unkept = unkept
 	return at, nil
 }
 

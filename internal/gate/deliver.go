@@ -46,14 +46,17 @@ func (p *passage) owe(ctx context.Context, kind firewall.VerdictKind, o call.Out
 	}
 }
 
-// howToCollect tells a caller how it gets at a held result, if that can be.
-func (p *passage) howToCollect() string {
+// howToCollect tells a caller how it gets at a held result, if that can be: when it is known whether it is kept.
+func (p *passage) howToCollect(o *call.Outcome) {
 	item := &p.finding.evidence.Item
-	if p.gate.o.Opener == nil || item.Claim.IsZero() || item.State != evidence.Held || p.request.Export == "" {
-		return " (evidence " + string(item.ID) + ")"
+	if p.unkept {
+		p.complete(o) // in other words than before
+		o.Message += " (the result could not be kept, so nobody can release it)"
+	} else if p.gate.o.Opener != nil && !item.Claim.IsZero() && p.request.Export != "" {
+		o.Message += " When an operator has released it, make exactly this call with _meta[\"org.ostiary/call\"] = \"" + string(p.id) +
+			"\": you are given the result, and nothing is sent."
 	}
-	return " When an operator has released it, make exactly this call with _meta[\"org.ostiary/call\"] = \"" + string(p.id) +
-		"\": you are given the result, and nothing is sent. (evidence " + string(item.ID) + ")"
+	o.Message += " (evidence " + string(item.ID) + ")"
 }
 
 // askRelease asks for the release of the result, in the transaction that keeps it.
@@ -124,6 +127,7 @@ func (p *passage) collect(ctx context.Context) call.Reply {
 	}
 	p.refuse(ctx, call.CodeWithheld, err.Error()) // on record: this request was given nothing
 	// What is said is about the call whose result it is: something was sent then.
+	p.unkept = errors.Is(err, evidence.ErrOver)
 	o := p.earlier(ctx, id)
 	o.Message += " (" + words + ")"
 	return call.Reply{Outcome: o}

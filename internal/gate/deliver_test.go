@@ -310,6 +310,29 @@ func TestF11_AReleasedResultWaitsForTheKey(t *testing.T) {
 	}
 }
 
+// R8.6: a caller is told that its result waits for somebody, and how to get it, only if it was kept.
+func TestR8_6_WhatIsNotKeptIsSaidNotToBe(t *testing.T) {
+	s := open(t, t.TempDir())
+	defer s.Close()
+	f := held(t, s)
+	f.options.Evidence = evidence.Limits{MaxTotal: 800} // one provider has half of it: two results
+	f.remake(t)
+	request := call.Request{Principal: alice, Session: "s", Export: "x", Tool: "aur.mcp.p.write", Arguments: []byte(`{"n":1}`)}
+	const waits, how, gone = "its result waits for review", "When an operator has released it", "the result could not be kept"
+	for n, want := range [][]string{{waits, how, "!" + gone}, {waits, how, "!" + gone}, {gone, "!" + waits, "!" + how}} {
+		r := f.gate.Call(t.Context(), request)
+		if r.Result != nil || r.Outcome.Code != call.CodeWithheld || r.Outcome.Effect != call.EffectDone {
+			t.Errorf("call %d: %+v", n, r.Outcome)
+		}
+		has(t, r.Outcome.Message, append(want, "(evidence ev-"+string(r.Outcome.CallID)+")")...)
+		again := request
+		again.Collect = r.Outcome.CallID
+		if n == 2 {
+			has(t, f.gate.Call(t.Context(), again).Outcome.Message, "no longer kept", "!"+waits)
+		}
+	}
+}
+
 type locked struct{}
 
 func (locked) Unseal(context.Context, []byte, []byte) ([]byte, error) {

@@ -195,6 +195,9 @@ func (g *Gate) Call(ctx context.Context, r call.Request) call.Reply {
 		return told
 	}
 	g.o.Failpoint("outcome")
+	if p.owes {
+		p.howToCollect(&reply.Outcome)
+	}
 
 	// 13. Answer, with what the caller has seen of the world now. A result that somebody is asked about waits for them a while,
 	// and goes out if they release it.
@@ -223,6 +226,9 @@ type passage struct {
 	grant      approval.ID // to be spent; "": none is needed
 	foreign    bool        // the result has words of strangers in it
 	finding    *finding    // of step 6 or 11; nil: nothing was screened
+
+	owes   bool // a result was held
+	unkept bool // and could not be kept
 
 	asking  *approval.Question // about the release of the result; nil: none is asked
 	release approval.Request   // what came of it

@@ -160,6 +160,9 @@ func (p *passage) complete(o *call.Outcome) {
 	case o.Delivery == call.NotSent && (o.Code == call.CodeProviderLost || o.Code == call.CodeDeadlineExceeded || o.Code == call.CodeCancelled || o.Code == call.CodeProtocolError):
 		o.Retry = call.SafeRetry
 	}
+	if p.unkept && o.Code == call.CodeWithheld { // then there is nothing to review
+		info.Advice = "The call was carried out."
+	}
 	o.Message = message(*o, info)
 }
 

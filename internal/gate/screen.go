@@ -115,7 +115,7 @@ func (p *passage) screenReply(ctx context.Context, reply call.Reply, answer call
 			code = call.CodeUnsupportedContent // R3.7
 		}
 		reply = p.withhold(reply.Outcome, code, strings.Join(p.finding.reasons, " "))
-		reply.Outcome.Message += p.howToCollect()
+		p.owes = true
 	case reply.Outcome.Status == call.InputRequired && answer.Result != nil: // R3.8
 		p.finding = &finding{kind: firewall.PolicyBlocked, reasons: []string{string(call.CodeInputRequired)}}
 		p.keep(evidence.Result, &firewall.Verdict{Kind: firewall.PolicyBlocked}, answer.Result)

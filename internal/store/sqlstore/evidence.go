@@ -15,8 +15,9 @@ import (
 // Items are many and are rarely touched, so unlike intents they are not in memory: a transaction reads those it names from
 // the database, which no other than the writer changes, unless the group has touched them.
 type heldState struct {
-	committed *sql.DB // reads what is committed; of the writer alone, so that it never waits for readers that wait for it
-	size      int64   // bytes of sealed payloads, with what the group has done
+	committed *sql.DB                   // reads what is committed; of the writer alone, so that it never waits for readers that wait for it
+	size      int64                     // bytes of sealed payloads, with what the group has done
+	shares    map[string]evidence.Share // of size, by provider
 	nextSeq   int64
 	rows      map[evidence.ID]*heldRow // touched by this group; a row is never changed, only replaced
 	changes   []heldChange             // of this group, to undo them
@@ -35,14 +36,31 @@ type heldChange struct {
 	id            evidence.ID
 	row           *heldRow // nil: the group had not touched it
 	size, nextSeq int64
+	provider      string
+	share         evidence.Share
 }
 
 func (h *heldState) put(id evidence.ID, row *heldRow) {
 	if h.rows == nil {
 		h.rows = map[evidence.ID]*heldRow{}
 	}
-	h.changes = append(h.changes, heldChange{id, h.rows[id], h.size, h.nextSeq})
+	pkg := row.item.Provider
+	h.changes = append(h.changes, heldChange{id, h.rows[id], h.size, h.nextSeq, pkg, h.shares[pkg]})
 	h.rows[id] = row
+}
+
+// grow counts n bytes more, or fewer, of an item's payload.
+func (h *heldState) grow(i *evidence.Item, n int64) {
+	h.size += n
+	if h.shares == nil {
+		h.shares = map[string]evidence.Share{}
+	}
+	s := h.shares[i.Provider]
+	s.All += n
+	if i.Direction == evidence.Event {
+		s.Events += n
+	}
+	h.shares[i.Provider] = s
 }
 
 // rewind undoes all but the first n changes.
@@ -50,6 +68,9 @@ func (h *heldState) rewind(n int) {
 	for i := len(h.changes) - 1; i >= n; i-- {
 		c := h.changes[i]
 		h.size, h.nextSeq = c.size, c.nextSeq
+		if h.shares != nil { // else nothing was counted
+			h.shares[c.provider] = c.share
+		}
 		if c.row == nil {
 			delete(h.rows, c.id)
 		} else {
@@ -116,7 +137,7 @@ func (t *tx) InsertEvidence(i evidence.Item, sealed []byte) error {
 	}
 	h.put(i.ID, &heldRow{item: i, kept: int64(len(sealed)), seq: h.nextSeq + 1, sealed: sealed})
 	h.nextSeq++
-	h.size += int64(len(sealed))
+	h.grow(&i, int64(len(sealed)))
 	return nil
 }
 
@@ -152,7 +173,7 @@ func (t *tx) DecideEvidence(from evidence.State, i evidence.Item) error {
 		next.kept, next.sealed = 0, nil
 	}
 	h.put(i.ID, &next)
-	h.size += next.kept - row.kept
+	h.grow(&row.item, next.kept-row.kept)
 	return nil
 }
 
@@ -161,6 +182,13 @@ func (t *tx) EvidenceSize() (int64, error) {
 		return 0, errOver
 	}
 	return t.s.held.size, nil
+}
+
+func (t *tx) EvidenceShare(provider string) (evidence.Share, error) {
+	if t.s == nil {
+		return evidence.Share{}, errOver
+	}
+	return t.s.held.shares[provider], nil
 }
 
 // writeHeld writes what the group has done to evidence.
@@ -176,11 +204,29 @@ func (s *Store) writeHeld() error {
 	return nil
 }
 
-// loadHeld reads how much evidence there is.
+// loadHeld reads how much evidence there is, and of whom.
 func (s *Store) loadHeld(v *view) error {
 	h := &s.state.held
-	if err := v.tx.QueryRowContext(v.ctx, sqlEvidenceSize).Scan(&h.size, &h.nextSeq); err != nil {
+	h.size, h.shares = 0, nil
+	if err := v.tx.QueryRowContext(v.ctx, sqlEvidenceSeq).Scan(&h.nextSeq); err != nil {
 		return fmt.Errorf("read size of evidence: %w", err)
 	}
-	return nil
+	rows, err := v.tx.QueryContext(v.ctx, sqlEvidenceShares)
+	if err != nil {
+		return fmt.Errorf("read size of evidence: %w", err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var pkg string
+		var share evidence.Share
+		if err := rows.Scan(&pkg, &share.All, &share.Events); err != nil {
+			return fmt.Errorf("read size of evidence: %w", err)
+		}
+		if h.shares == nil {
+			h.shares = map[string]evidence.Share{}
+		}
+		h.shares[pkg] = share
+		h.size += share.All
+	}
+	return rows.Err()
 }

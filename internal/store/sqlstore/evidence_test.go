@@ -72,7 +72,13 @@ func TestEvidenceUndo(t *testing.T) {
 				}
 			}
 			var err error
-			before, err = tx.EvidenceSize()
+			if before, err = tx.EvidenceSize(); err != nil {
+				return err
+			}
+			share, err := tx.EvidenceShare(storetest.Item("").Provider)
+			if share.All != before {
+				return fmt.Errorf("the only provider has %+v of %d", share, before)
+			}
 			return err
 		}
 		if err := s.Update(t.Context(), look); err != nil {

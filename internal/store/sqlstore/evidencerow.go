@@ -22,9 +22,11 @@ const (
 	sqlInsertSealed = `INSERT INTO evidence_payload (id, sealed) VALUES ($1, $2)`
 	sqlDeleteSealed = `DELETE FROM evidence_payload WHERE id = $1`
 
-	sqlEvidence     = `SELECT ` + evidenceColumns + ` FROM evidence WHERE id = $1`
-	sqlSealed       = `SELECT sealed FROM evidence_payload WHERE id = $1`
-	sqlEvidenceSize = `SELECT coalesce((SELECT sum(kept) FROM evidence WHERE state <> 'PURGED'), 0), coalesce((SELECT max(seq) FROM evidence), 0)`
+	sqlEvidence    = `SELECT ` + evidenceColumns + ` FROM evidence WHERE id = $1`
+	sqlSealed      = `SELECT sealed FROM evidence_payload WHERE id = $1`
+	sqlEvidenceSeq = `SELECT coalesce(max(seq), 0) FROM evidence`
+
+	sqlEvidenceShares = `SELECT provider, sum(kept), sum(CASE WHEN direction = 'EVENT' THEN kept ELSE 0 END) FROM evidence WHERE state <> 'PURGED' GROUP BY provider`
 )
 
 // held writes one item.

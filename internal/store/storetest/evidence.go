@@ -76,6 +76,12 @@ func checkSize(t *testing.T, s store.Store, want int64) {
 		if got != want {
 			t.Errorf("size of evidence is %d, want %d", got, want)
 		}
+		if err == nil {
+			var share evidence.Share
+			if share, err = tx.EvidenceShare(Item("").Provider); share != (evidence.Share{All: want}) {
+				t.Errorf("the share of the only provider is %+v, want %d", share, want)
+			}
+		}
 		return err
 	})
 }
