@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/ostiary/ostiary/call"
 	"github.com/ostiary/ostiary/internal/admission"
@@ -25,7 +26,9 @@ type admissions struct {
 	mu     sync.Mutex // one comparison or decision at a time; guards what follows
 	offers map[string]admission.Offer
 	pins   map[admission.Key]admission.Pin // the admitted ones, with no digest in their keys
-	owed   owed
+
+	settled atomic.Pointer[map[string]bool] // providers of which all that is offered is as it was admitted
+	owed    owed
 }
 
 // admitOffers compares what all providers offer with the lock if there is one (R6.11), and with what was admitted, once they
@@ -166,7 +169,11 @@ func (h *Host) screened(ctx context.Context, pin *admission.Pin) []firewall.Find
 		return h.firewall.ScreenDefinition(ctx, pin.Definition, pin.RawName, h.foreignNames(pin.Provider))
 	}
 	v := h.firewall.ScreenText(ctx, []byte(instructionsIn(pin)), firewall.Rules{})
-	return slices.DeleteFunc(v.Findings, func(f firewall.Finding) bool { return f.Code.Info().Result == firewall.Accept })
+	out := slices.DeleteFunc(v.Findings, func(f firewall.Finding) bool { return f.Code.Info().Result == firewall.Accept })
+	for i := range out {
+		out[i].Place = "/instructions" // where the text is in what is shown
+	}
+	return out
 }
 
 // foreignNames are the tools of all providers but one, without those that it has itself: two providers may be of one kind.
@@ -236,6 +243,14 @@ func (h *Host) reloadLocked(ctx context.Context) error {
 			h.admitted.pins[admission.Key{Provider: p.Provider, RawName: p.RawName}] = p
 		}
 	}
+	settled := map[string]bool{}
+	for pkg, o := range h.admitted.offers {
+		plan, err := admission.Compare(pins, o)
+		settled[pkg] = err == nil && !slices.ContainsFunc(append(plan.Tools, plan.Itself), func(i admission.Item) bool {
+			return i.Standing != admission.Unchanged && i.Standing != admission.Removed
+		})
+	}
+	h.admitted.settled.Store(&settled)
 	whole := map[string]admission.Quarantine{}
 	for _, q := range quarantines {
 		if q.Tool == "" {
@@ -287,8 +302,10 @@ func (h *Host) drifted(pkg, rawName string) bool {
 	return false
 }
 
-// waiting says of which providers tools cannot be used until somebody has looked.
+// waiting says of which providers tools cannot be used until somebody has looked, and what to do: where all that is offered
+// is as it was admitted there is nothing to admit.
 func (h *Host) waiting() (out []string) {
+	settled := h.admitted.settled.Load()
 	for _, p := range h.providers.Providers() {
 		c, n := p.Catalog(), 0
 		if c == nil {
@@ -299,8 +316,12 @@ func (h *Host) waiting() (out []string) {
 				n++
 			}
 		}
-		if n > 0 {
-			out = append(out, fmt.Sprintf("provider %s: %d of %d tools wait for somebody to look at them (ostiary admit %s)", p.Profile.Package, n, len(c.Tools), p.Profile.Package))
+		pkg := p.Profile.Package
+		switch {
+		case n > 0 && settled != nil && (*settled)[pkg]:
+			out = append(out, fmt.Sprintf("provider %s: %d of %d tools are in quarantine, though they are offered as they were admitted (ostiary drift %s shows what releases them)", pkg, n, len(c.Tools), pkg))
+		case n > 0:
+			out = append(out, fmt.Sprintf("provider %s: %d of %d tools wait for somebody to look at them (ostiary admit %s)", pkg, n, len(c.Tools), pkg))
 		}
 	}
 	return out

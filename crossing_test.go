@@ -468,7 +468,7 @@ func TestR7_5_Declined(t *testing.T) {
 	must(t, g.ask("write_note", `{"text":"one"}`), `"code":"approval_declined"`, request.ID)
 
 	r, err := g.Call(t.Context(), ostiary.CallRequest{Tool: "write_note", Arguments: ostiary.JSON(`{"text":"own"}`)})
-	if err != nil || r.Outcome.Code != call.CodeApprovalPending {
+	if err != nil || r.Outcome.Code != call.CodeApprovalPending || strings.Contains(r.Message, "Wait until") || !strings.Contains(r.Outcome.Message, "Nobody agrees to a call of their own") {
 		t.Fatalf("the operator's own call: %+v, %v", r.Outcome, err)
 	}
 	if _, err := g.Decide(t.Context(), ostiary.ApprovalDecision{ID: g.wait().ID, Grant: true}); ostiary.FaultOf(err) != ostiary.FaultNotEntitled {

@@ -61,7 +61,7 @@ func (h *Host) newGate() (*gate.Gate, error) {
 	}
 	return gate.New(gate.Options{Store: h.store, Registry: h.registry, Policy: h.policy, Upstream: h.builtIns,
 		Logger: h.log.With("component", "gate"), Now: h.o.Now, NewID: h.o.newID, Failpoint: h.o.failpoint,
-		Budgets: budgets, Book: &h.admitted.book, Isolate: h.isolate, Approvals: &h.rules, Hub: h.hub, Hold: hold, Elicit: eliciting(c), Offers: offers,
+		Budgets: budgets, Book: &h.admitted.book, Isolate: h.isolate, Approvals: &h.rules, Hub: h.hub, Hold: hold, Operator: operator.ID, Elicit: eliciting(c), Offers: offers,
 		Firewall: h.firewall, FirewallRules: func(d *call.Descriptor) firewall.Rules { return rules[d.Package].Tool(d.Name) },
 		Sealer: h.vault, Opener: h.vault, Readable: h.readable, Evidence: evidence.Limits{MaxPayload: c.Evidence.MaxPayload, MaxTotal: c.Evidence.MaxBytes, Retention: c.Evidence.Retention}})
 }

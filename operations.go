@@ -51,6 +51,7 @@ type ExportInfo struct {
 	Served bool     `json:"served"`          // false: no token is configured, so the path does not exist
 	Tools  []string `json:"tools"`           // the names that clients see, in order
 	Lacks  []string `json:"lacks,omitempty"` // tool ids of providers that are unavailable
+	Held   []string `json:"held,omitempty"`  // names among them whose calls are refused until somebody has looked: a change, or a quarantine
 }
 
 // ToolInfo is one tool as operators see it.
@@ -140,11 +141,21 @@ func (h *Host) Status(context.Context) (Status, error) {
 	for _, p := range h.providers.Providers() {
 		st := p.Status()
 		st.Events = h.eventStats(st.Package)
+		if c := p.Catalog(); c != nil {
+			for _, t := range c.Tools {
+				if h.admitted.book.Check(t.Descriptor) != nil {
+					st.Held++
+				}
+			}
+		}
 		s.Providers = append(s.Providers, st)
 	}
 	h.mu.Lock()
 	s.Exports = slices.Clone(h.exports)
 	h.mu.Unlock()
+	for i := range s.Exports {
+		s.Exports[i].Held = h.heldOf(&s.Exports[i])
+	}
 	for _, w := range h.o.Config.Warnings {
 		s.Warnings = append(s.Warnings, w.Error())
 	}
@@ -153,6 +164,21 @@ func (h *Host) Status(context.Context) (Status, error) {
 		s.Warnings = append(s.Warnings, fmt.Sprintf("%d outcomes wait in memory until the ledger can be written", n))
 	}
 	return s, nil
+}
+
+// heldOf are the tools of an export that clients see and cannot use until somebody has looked.
+func (h *Host) heldOf(info *ExportInfo) (held []string) {
+	for _, e := range h.o.Config.Exports {
+		if e.Name != info.Name {
+			continue
+		}
+		for _, t := range e.Tools {
+			if tool, ok := h.registry.Tool(t.ID); ok && slices.Contains(info.Tools, t.Name) && h.admitted.book.Check(tool.Descriptor) != nil {
+				held = append(held, t.Name)
+			}
+		}
+	}
+	return held
 }
 
 // Tools lists every tool that calls could go to, in configuration order; those that are built in come last, if an export may
@@ -250,6 +276,9 @@ func checkArguments(id call.ToolID, arguments []byte) error {
 	return nil
 }
 
+// ownApproval is what there is to do about a call of the operator's own that needs approval.
+const ownApproval = "Nobody agrees to a call of their own, so the operator's own cannot pass: let the policy allow it (approval = \"never\" for the tool), or have another principal make it."
+
 // Call places a call for the operator, through the path.
 func (h *Host) Call(ctx context.Context, r CallRequest) (CallReply, error) {
 	id, err := h.Resolve(r.Tool)
@@ -273,6 +302,10 @@ func (h *Host) Call(ctx context.Context, r CallRequest) (CallReply, error) {
 	}
 	reply := h.gate.Call(ctx, req)
 	out := CallReply{Outcome: reply.Outcome, Message: reply.Outcome.Message, Result: reply.Result, Frontier: reply.Frontier, Missed: reply.Missed}
+	if out.Outcome.Code == call.CodeApprovalPending { // it is the operator who agrees, and nobody does to a call of their own
+		out.Message = strings.Replace(out.Message, call.CodeApprovalPending.Info().Advice, ownApproval, 1)
+		out.Outcome.Message = out.Message
+	}
 	if reply.Error != nil {
 		out.Error = &RPCError{Code: reply.Error.Code, Message: reply.Error.Message, Data: reply.Error.Data}
 	}

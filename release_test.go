@@ -53,7 +53,7 @@ func TestR8_1_AReleasedResultIsCollected(t *testing.T) {
 	before := count(t, ran)
 	must(t, g.collect("write_note", `{"text":"x"}`, id), `"code":"invalid_request"`) // it is the result of another call
 	must(t, g.collect("read_notes", `{}`, id), `"status":"succeeded"`, `"released_by":"local:operator"`, `"call":"`+id+`"`, aSecret)
-	must(t, g.collect("read_notes", `{}`, id), `"code":"withheld"`, "given it already", "!"+aSecret)
+	must(t, g.collect("read_notes", `{}`, id), `"code":"withheld"`, "given it already", "!waits for review", "!not let in", "!"+aSecret)
 	if n := count(t, ran); n != before {
 		t.Errorf("%d calls were sent to collect a result", n-before)
 	}

@@ -102,7 +102,7 @@ var codes = []CodeInfo{
 	{CodeUnauthenticated, StageDecision, NeverRetry, ExitUnauthenticated, "The caller showed no valid credential.", "Send a valid bearer token."},
 	{CodeInvalidRequest, StageRequestBuild, NeverRetry, ExitUsage, "The request is not well formed.", "Correct the request."},
 	{CodeOverloaded, StageRequestBuild, SafeRetry, ExitFailed, "A bound on concurrent or waiting calls was reached before anything was sent.", "Wait and repeat the call."},
-	{CodeProviderUnavailable, StageDiscovery, RediscoveryRequired, ExitProvider, "The provider is not active: it did not start, is disabled, quarantined, or its connection ended.", "Tell the operator; the tool cannot be used until the provider is started again."},
+	{CodeProviderUnavailable, StageDiscovery, RediscoveryRequired, ExitProvider, "The provider is not active: it did not start, waits for admission, is disabled, quarantined, or its connection ended.", "Tell the operator; the tool cannot be used until the provider is active."},
 	{CodeToolNotAllowed, StageDecision, NeverRetry, ExitRefused, "The tool does not exist here, is not allowed, or is not available.", "Use a tool that is listed."},
 	{CodeInvalidArguments, StageRequestBuild, SafeRetry, ExitUsage, "The arguments do not satisfy the tool's input schema.", "Correct the arguments and call again."},
 	{CodeDenied, StageDecision, NeverRetry, ExitRefused, "Policy does not let this caller use the tool so.", "Do not repeat the call; ask the operator if it should be possible."},

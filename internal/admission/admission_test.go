@@ -266,6 +266,9 @@ func TestA04_FlickerStaysInQuarantine(t *testing.T) {
 	m.see(t, offer(t, "", a), FirstUse)
 	m.see(t, offer(t, "", a2), FirstUse)
 	m.see(t, offer(t, "", a), FirstUse)
+	if pins, _ := m.Pins("files"); slices.ContainsFunc(pins, func(p Pin) bool { return p.State == Waiting }) {
+		t.Error("what is no longer offered waits for a decision")
+	}
 	if got := m.usable(t, offer(t, "", a)); got != "[]" {
 		t.Errorf("usable: %s", got)
 	}

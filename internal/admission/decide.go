@@ -47,6 +47,14 @@ func recordItem(tx Tx, p *Plan, i *Item, pins []Pin, first bool, now time.Time) 
 	case Removed:
 		return nil, nil
 	case Unchanged:
+		// What waited is no longer offered: there is nothing of it to decide on.
+		for k := range pins {
+			if old := &pins[k]; old.RawName == i.RawName && old.State == Waiting && i.Admitted != nil {
+				if err := tx.DeletePin(old.Key()); err != nil {
+					return nil, err
+				}
+			}
+		}
 		if i.Admitted == nil { // empty instructions, the first time
 			return put(tx, i.Offered, Admitted, ByFirstUse, now)
 		}

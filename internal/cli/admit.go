@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -21,6 +22,8 @@ type admitOptions struct {
 	itself bool
 	reason string
 	json   bool
+
+	override bool
 }
 
 func newAdmitCommand(a *app) *cobra.Command {
@@ -34,8 +37,9 @@ asks about each. With TOOLs it decides on those alone, without asking; --itself 
 server's instructions, how it is started or reached, and whether tool-contract holds. --all admits everything, but only for the first admission of a
 provider: a change is always looked at one by one.
 
-What is admitted is exactly the definition that was shown; if it has changed since, nothing is decided. What is refused
-stays out for as long as it is offered.`,
+What is admitted is exactly the definition that was shown; if it has changed since, nothing is decided. Where nobody is
+asked, it is shown on stderr first. What is refused stays out for as long as it is offered; to let it in after all takes
+--override.`,
 		Example: `  ostiary admit files
   ostiary admit files read_text_file list_directory --reason "read the source"
   ostiary admit files write_file --refuse`,
@@ -46,6 +50,7 @@ stays out for as long as it is offered.`,
 	c.Flags().BoolVar(&o.all, "all", false, "decide on everything; only for a first admission")
 	c.Flags().BoolVar(&o.itself, "itself", false, "decide on the provider itself too: its instructions, its origin and its tool contract")
 	c.Flags().BoolVar(&o.refuse, "refuse", false, "keep out instead of letting in")
+	c.Flags().BoolVar(&o.override, "override", false, "let in what was refused before")
 	c.Flags().StringVar(&o.reason, "reason", "", "`words` for the record")
 	jsonFlag(c, &o.json)
 	return endsWith(c, call.ExitHeld, call.ExitProvider, call.ExitStore)
@@ -67,20 +72,83 @@ func (a *app) admit(ctx context.Context, o admitOptions, pkg string, tools []str
 		d := ostiary.AdmissionDecision{Provider: pkg, All: o.all, Refuse: o.refuse, Reason: o.reason, Tools: map[string]string{}}
 		switch {
 		case o.all:
+			if !slices.ContainsFunc(all, waits) {
+				return a.nothingWaits(ctx, r, o, pkg, all)
+			}
 		case len(tools) > 0 || o.itself:
-			if err := named(d, all, p, tools, o.itself); err != nil {
+			if err := named(d, all, p, tools, o); err != nil {
 				return err
 			}
 		default:
 			return a.admitAsking(ctx, r, o, pkg, all)
 		}
+		if err := a.showDecided(o, d, all); err != nil {
+			return err
+		}
 		return a.admitted(ctx, r, d, all, o.json)
 	})
 }
 
+// showDecided shows what is about to be let in, as the prompt would: nothing is admitted unseen. With --json the answer has
+// the texts.
+func (a *app) showDecided(o admitOptions, d ostiary.AdmissionDecision, all []ostiary.Admission) error {
+	if d.Refuse || o.json || a.quiet {
+		return nil
+	}
+	for _, i := range all {
+		if o.all && waits(i) || d.Tools[i.Tool] != "" {
+			if err := printAdmission(a.err, i); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// nothingWaits says so, and what keeps things from being used all the same.
+func (a *app) nothingWaits(ctx context.Context, r ostiary.Review, o admitOptions, pkg string, all []ostiary.Admission) error {
+	if o.json {
+		if err := a.printJSON([]ostiary.Admission{}); err != nil {
+			return err
+		}
+	}
+	a.say("nothing of %s waits", pkg)
+	for _, i := range all {
+		if i.Standing == "refused" {
+			a.say("hint: %s was refused; ostiary admit %s --override lets it in all the same", itemName(i), strings.TrimSpace(pkg+" "+firstOf(visible(i.Tool), "--itself")))
+		}
+	}
+	return a.sayReleasable(ctx, r, pkg, all)
+}
+
+// sayReleasable names what is in quarantine though it is offered as it was admitted: there is nothing to admit, it is to be
+// released.
+func (a *app) sayReleasable(ctx context.Context, r ostiary.Review, pkg string, all []ostiary.Admission) error {
+	quarantined, err := r.Quarantined(ctx)
+	if err != nil {
+		return err
+	}
+	for _, q := range quarantined {
+		if pkg != "" && q.Provider != pkg {
+			continue
+		}
+		// A provider with nothing to be said of it is not listed itself.
+		at := slices.IndexFunc(all, func(i ostiary.Admission) bool { return i.Provider == q.Provider && i.Tool == q.Tool })
+		if at < 0 && q.Tool == "" || at >= 0 && all[at].Standing == "admitted" {
+			a.say("hint: %s is in quarantine (%s), though what is offered is what was admitted: %s", itemName(ostiary.Admission{Provider: q.Provider, Tool: q.Tool}), q.Reason, releaseCommand(q.Provider, q.Tool))
+		}
+	}
+	return nil
+}
+
+// releaseCommand is what lets something out of quarantine.
+func releaseCommand(pkg, tool string) string {
+	return strings.TrimSpace("ostiary quarantine release " + pkg + " " + visible(tool))
+}
+
 // named finds the digest of each tool that was named, as it is offered now.
-func named(d ostiary.AdmissionDecision, all []ostiary.Admission, p config.Provider, tools []string, itself bool) error {
-	if itself {
+func named(d ostiary.AdmissionDecision, all []ostiary.Admission, p config.Provider, tools []string, o admitOptions) error {
+	if o.itself {
 		tools = append(slices.Clone(tools), "")
 	}
 	for _, t := range tools {
@@ -97,7 +165,10 @@ func named(d ostiary.AdmissionDecision, all []ostiary.Admission, p config.Provid
 		case all[i].Standing == "removed":
 			return usage("", "%s does not offer %q any more", p.Profile.Package, t)
 		case all[i].Standing == "admitted" && !d.Refuse:
-			return usage("if it is in quarantine: ostiary quarantine release "+strings.TrimSpace(p.Profile.Package+" "+raw), "%s is admitted already, as it is offered", itemName(all[i]))
+			return usage("if it is in quarantine: "+releaseCommand(p.Profile.Package, raw), "%s is admitted already, as it is offered", itemName(all[i]))
+		case all[i].Standing == "refused" && !d.Refuse && !o.override:
+			return &failure{exit: call.ExitHeld, code: "refused", message: fmt.Sprintf("%s was refused by %s at %s: nothing is decided", itemName(all[i]), orDash(all[i].Decider), when(all[i].Decided)),
+				hint: "ostiary drift " + p.Profile.Package + " shows it; --override lets it in all the same"}
 		}
 		d.Tools[raw] = all[i].Digest
 	}
@@ -161,21 +232,20 @@ func (a *app) admitAsking(ctx context.Context, r ostiary.Review, o admitOptions,
 			open = append(open, i)
 		}
 	}
+	if len(open) == 0 {
+		return a.nothingWaits(ctx, r, o, pkg, all)
+	}
 	if o.json {
-		if err := a.printJSON(slices.Concat([]ostiary.Admission{}, open)); err != nil {
+		if err := a.printJSON(open); err != nil {
 			return err
 		}
-	}
-	if len(open) == 0 {
-		a.say("nothing of %s waits", pkg)
-		return nil
 	}
 	asking := !o.json && a.canPrompt()
 	in := bufio.NewReader(a.in)
 	decided := all
 	for n, i := range open {
 		if !o.json {
-			if err := a.printAdmission(i); err != nil {
+			if err := printAdmission(a.out, i); err != nil {
 				return err
 			}
 		}
@@ -198,10 +268,32 @@ func (a *app) admitAsking(ctx context.Context, r ostiary.Review, o admitOptions,
 	}
 	if !asking {
 		return &failure{exit: call.ExitHeld, code: "waiting", message: fmt.Sprintf("%s of %s wait for a decision", count(len(open), "definition"), pkg),
-			hint: "name the tools (ostiary admit " + pkg + " TOOL…), or use a terminal; --all is for a first admission"}
+			hint: admitHint(pkg, all)}
 	}
 	a.sayWaiting(pkg, decided)
 	return nil
+}
+
+// admitHint says how to decide on what waits without a terminal: a provider that waits itself is named by --itself.
+func admitHint(pkg string, all []ostiary.Admission) string {
+	command, tools, first := "ostiary admit "+pkg, false, true
+	itself := ""
+	for _, i := range all {
+		switch {
+		case i.Tool != "" && i.From != "":
+			first = false
+		case i.Tool == "" && waits(i):
+			itself = " --itself"
+		}
+		tools = tools || i.Tool != "" && waits(i)
+	}
+	switch {
+	case !tools:
+		return command + itself + " lets it in; or use a terminal"
+	case first:
+		return "name the tools (" + command + " TOOL…" + itself + "), or use a terminal; --all lets everything in, this first time"
+	}
+	return "name the tools (" + command + " TOOL…" + itself + "), or use a terminal"
 }
 
 // askAdmission asks about one definition. An empty answer decides nothing.
@@ -223,7 +315,7 @@ func (a *app) askAdmission(in *bufio.Reader, n, of int, i ostiary.Admission) (ve
 
 // printAdmission shows one definition for somebody who decides about it: what it is, the texts, and beside each text what
 // was found in it.
-func (a *app) printAdmission(i ostiary.Admission) error {
+func printAdmission(w io.Writer, i ostiary.Admission) error {
 	var b strings.Builder
 	head := itemName(i) + "  " + i.Standing
 	if i.Class != "" && i.Standing == "changed" {
@@ -247,7 +339,7 @@ func (a *app) printAdmission(i ostiary.Admission) error {
 		text = oneColumn(text)
 	}
 	b.WriteString("\n" + indented(withFindings(visible(text), i.Findings), "  ") + "\n\n")
-	_, err := a.out.Write([]byte(b.String()))
+	_, err := io.WriteString(w, b.String())
 	return err
 }
 

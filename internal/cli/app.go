@@ -270,7 +270,7 @@ func startFailure(ctx context.Context, err error) error {
 	case errors.Is(err, ostiary.ErrUnavailable):
 		return fail(call.ExitStore, "", "%w", err)
 	case errors.Is(err, ostiary.ErrNotLocked):
-		return fail(call.ExitHeld, "look at the changes with ostiary drift, and write the lock again with ostiary lock if they are meant", "%w", err)
+		return fail(call.ExitHeld, "look at the changes with ostiary drift; if they are meant, let them in with ostiary admit PROVIDER, then write the lock again with ostiary lock", "%w", err)
 	case isStart:
 		hint := "ostiary doctor looks closer"
 		if start.Advice != "" {

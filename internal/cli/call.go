@@ -88,7 +88,8 @@ func (a *app) call(ctx context.Context, o callOptions, tool string, pairs []stri
 		// A provider that is not up has no tools; the call itself says so, and leaves its record in the ledger.
 		id := tool
 		var schema argumentSchema
-		if t, err := findTool(tools, tool); err == nil {
+		t, found := findTool(tools, tool)
+		if found == nil {
 			id, schema = t.ID, readSchema(t.InputSchema)
 		}
 		arguments, err := a.arguments(pairs, input, schema)
@@ -107,12 +108,22 @@ func (a *app) call(ctx context.Context, o callOptions, tool string, pairs []stri
 			return err
 		}
 		err = a.printReply(reply, o.json)
-		if f, ok := errors.AsType[*failure](err); ok && ctx.Err() != nil {
+		f, ok := errors.AsType[*failure](err)
+		switch {
+		case ok && ctx.Err() != nil:
 			f.exit = call.ExitInterrupted // whatever the call was at when it ended
+		case ok && found == nil && t.Admission != "" && reply.Outcome.Delivery == call.NotSent && unadmitted[reply.Outcome.Code]:
+			f.exit, f.hint = call.ExitHeld, "ostiary admit "+t.Provider+" shows what it offers, and what lets it in"
+			if !strings.Contains(f.message, t.Admission) {
+				f.message += "\n" + t.Admission
+			}
 		}
 		return err
 	})
 }
+
+// unadmitted are the codes of a call of what was not admitted, or is in quarantine.
+var unadmitted = map[call.Code]bool{call.CodeProviderUnavailable: true, call.CodeToolNotAllowed: true, call.CodeSchemaDrift: true}
 
 // progress tells a person how a call gets on; nil where nobody watches.
 func (a *app) progress() func(progress, total, message string) {
@@ -167,7 +178,7 @@ func outcomeFailure(r ostiary.CallReply, asJSON bool) error {
 	case call.CodeStaleFrontier:
 		f.hint = "ostiary world delta SCOPE --after SEQUENCE has all of it; --json gives the frontier to go on from"
 	}
-	if !strings.Contains(f.message, r.Outcome.Code.Info().Advice) {
+	if r.Outcome.Code != call.CodeApprovalPending && !strings.Contains(f.message, r.Outcome.Code.Info().Advice) { // the message says what to do instead of waiting
 		f.hint = lowerFirst(r.Outcome.Code.Info().Advice)
 	}
 	return f

@@ -43,7 +43,7 @@ func (a *app) drift(ctx context.Context, r ostiary.Review, pkg string, asJSON bo
 	if err != nil {
 		return err
 	}
-	total := len(all)
+	known, total := all, len(all)
 	all = slices.DeleteFunc(slices.Clone(all), func(i ostiary.Admission) bool { return i.Standing == "admitted" })
 	if asJSON {
 		if err := a.printJSON(slices.Concat([]ostiary.Admission{}, all)); err != nil {
@@ -51,7 +51,7 @@ func (a *app) drift(ctx context.Context, r ostiary.Review, pkg string, asJSON bo
 		}
 	} else {
 		for _, i := range all {
-			if err := a.printAdmission(i); err != nil {
+			if err := printAdmission(a.out, i); err != nil {
 				return err
 			}
 		}
@@ -63,7 +63,7 @@ func (a *app) drift(ctx context.Context, r ostiary.Review, pkg string, asJSON bo
 	if !asJSON {
 		a.say("%s, all as they were admitted", count(total, "definition"))
 	}
-	return nil
+	return a.sayReleasable(ctx, r, pkg, known)
 }
 
 func newLockCommand(a *app) *cobra.Command {

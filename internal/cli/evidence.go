@@ -31,7 +31,7 @@ purged before its time is over.`,
 }
 
 var evidenceVerbs = []struct{ verb, done, short, long string }{
-	{"release", "released", "Let an item go", "Says that the content may be used: whoever releases it has looked at it and answers for it. The caller of a result is given\nit, once, when it asks with the same call and the call's id in _meta[\"org.ostiary/call\"]; a call that still waits goes on."},
+	{"release", "released", "Let an item go", "Says that the content may be used: whoever releases it has looked at it and answers for it. The caller of a result is given\nit, once, when it asks with the same call and the call's id in _meta[\"org.ostiary/call\"]; a call that still waits goes on. Of anything\nelse, as of arguments and events, the release is on record and changes nothing more."},
 	{"reject", "rejected", "Say that an item must not be let go", "Says that the content must not be used. It is kept until its time is over."},
 	{"purge", "purged", "Take the content of an item away", "Takes the content and its excerpt away for good. What remains is its record."},
 }
@@ -160,6 +160,19 @@ func contentText(content []byte) string {
 	return visible(string(v))
 }
 
+// noEffect says why releasing what was held changes nothing but its record; "" for a result, which is then handed over.
+func noEffect(direction string) string {
+	switch direction {
+	case "RESULT":
+		return ""
+	case "ARGUMENTS":
+		return "the call was refused, and nothing of it will be sent; made again, it is judged again"
+	case "EVENT":
+		return "the fact keeps its withheld text"
+	}
+	return "its caller was answered without it, and is not given it"
+}
+
 func newEvidenceVerbCommand(a *app, verb, done, short, long string) *cobra.Command {
 	var reason string
 	c := &cobra.Command{
@@ -175,6 +188,9 @@ func newEvidenceVerbCommand(a *app, verb, done, short, long string) *cobra.Comma
 					return evidenceFailure(err)
 				}
 				a.say("%s %s", done, e.ID)
+				if words := noEffect(e.Direction); verb == "release" && words != "" {
+					a.say("nothing else changes: %s", words)
+				}
 				return nil
 			})
 		}),

@@ -152,17 +152,17 @@ func (a *app) admitPicked(ctx context.Context, path, pkg string) error {
 			return err
 		}
 		d := ostiary.AdmissionDecision{Provider: pkg, Tools: map[string]string{}, Reason: "picked at ostiary init"}
-		kept := 0
+		kept, names := 0, []string{pkg}
 		for _, i := range all {
 			switch {
 			case !waits(i):
 			case len(i.Findings) > 0:
-				kept++
+				kept, names = kept+1, append(names, firstOf(visible(i.Tool), "--itself"))
 				a.say("%s is not admitted: screening found %s", itemName(i), count(len(i.Findings), "thing"))
 			case i.Standing == "new", i.Tool == "" && slices.Equal(i.Fields, []string{"/origin"}): // the command is the user's own
 				d.Tools[i.Tool] = i.Digest
 			default:
-				kept++
+				kept, names = kept+1, append(names, firstOf(visible(i.Tool), "--itself"))
 				a.say("%s is not admitted: it is not as it was admitted before", itemName(i))
 			}
 		}
@@ -172,7 +172,10 @@ func (a *app) admitPicked(ctx context.Context, path, pkg string) error {
 			}
 		}
 		if kept > 0 {
-			a.say("hint: ostiary admit %s shows it, and asks", pkg)
+			a.say("hint: ostiary admit %s shows it, and asks; without a terminal: ostiary admit %s", pkg, strings.Join(names, " "))
+		}
+		if slices.Contains(names, "--itself") {
+			a.say("hint: none of its tools can be used until %s itself is admitted", pkg)
 		}
 		return nil
 	})

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -106,11 +107,11 @@ func newQuarantineShowCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:     "show PROVIDER [TOOL] [--json]",
 		Short:   "Show why something is in quarantine, old and new text side by side",
-		Long:    "Shows why a tool, or without TOOL the whole provider, is in quarantine, and what of its definition has changed.",
+		Long:    "Shows why a tool, or without TOOL the whole provider, is in quarantine, and how what is offered now differs from what was admitted.",
 		Example: "  ostiary quarantine show files read_text_file",
 		Args:    takes("PROVIDER", "[TOOL]"),
 		RunE: a.run(func(ctx context.Context, args []string) error {
-			return a.withReview(ctx, nil, func(r adminapi.Gateway) error {
+			return a.withCompared(ctx, args[0], func(r adminapi.Gateway) error {
 				q, item, err := a.quarantined(ctx, r, args)
 				if err != nil {
 					return err
@@ -131,13 +132,34 @@ func newQuarantineShowCommand(a *app) *cobra.Command {
 				if _, err := fmt.Fprint(a.out, text+"\n\n"); err != nil || item == nil {
 					return err
 				}
-				return a.printAdmission(*item)
+				if item.Standing == "admitted" {
+					a.say("hint: what is offered now is what was admitted: %s", releaseCommand(q.Provider, q.Tool))
+				}
+				return printAdmission(a.out, *item)
 			})
 		}),
 		ValidArgsFunction: a.completeProvider,
 	}
 	jsonFlag(c, &asJSON)
-	return endsWith(c, call.ExitStore)
+	return endsWith(c, call.ExitProvider, call.ExitStore)
+}
+
+// withCompared gives fn what a provider offers now beside what was admitted, as far as it can be known: one that does not
+// start is judged by what it offered last.
+func (a *app) withCompared(ctx context.Context, pkg string, fn func(adminapi.Gateway) error) error {
+	if _, err := a.providerNamed(pkg); err != nil {
+		return err
+	}
+	began := false
+	err := a.withReview(ctx, []string{pkg}, func(r adminapi.Gateway) error {
+		began = true
+		return fn(r)
+	})
+	if _, failed := errors.AsType[*ostiary.StartError](err); !failed || began || ctx.Err() != nil {
+		return err
+	}
+	a.say("warning: %s; it is judged by what it offered last", cleanLine(err.Error(), 300))
+	return a.withReview(ctx, nil, fn)
 }
 
 func newQuarantineReleaseCommand(a *app) *cobra.Command {
@@ -146,11 +168,12 @@ func newQuarantineReleaseCommand(a *app) *cobra.Command {
 		Use:   "release PROVIDER [TOOL] [--reason WORDS]",
 		Short: "Let something out whose definition is the admitted one",
 		Long: `Takes a tool, or without TOOL the whole provider, out of quarantine. It admits nothing: where what is offered is not what
-was admitted, decide about the change with ostiary admit.`,
+was admitted, decide about the change with ostiary admit. Without a running gateway on the data directory the provider is
+started for as long as the command takes, to see what it offers now.`,
 		Example: "  ostiary quarantine release files read_text_file --reason 'the server was rolled back'",
 		Args:    takes("PROVIDER", "[TOOL]"),
 		RunE: a.run(func(ctx context.Context, args []string) error {
-			return a.withReview(ctx, nil, func(r adminapi.Gateway) error {
+			return a.withCompared(ctx, args[0], func(r adminapi.Gateway) error {
 				q, _, err := a.quarantined(ctx, r, args)
 				if err != nil {
 					return err
@@ -165,7 +188,7 @@ was admitted, decide about the change with ostiary admit.`,
 		ValidArgsFunction: a.completeProvider,
 	}
 	c.Flags().StringVar(&reason, "reason", "", "`words` for the record")
-	return endsWith(c, call.ExitStore)
+	return endsWith(c, call.ExitProvider, call.ExitStore)
 }
 
 func newQuarantineRejectCommand(a *app) *cobra.Command {

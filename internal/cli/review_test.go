@@ -83,7 +83,7 @@ func TestA06_AdmitAsks(t *testing.T) {
 func TestA12_WhatAReviewerSees(t *testing.T) {
 	a, out, _ := asking("q\n")
 	for _, i := range waitingItems()[:2] {
-		if err := a.printAdmission(i); err != nil {
+		if err := printAdmission(a.out, i); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -61,8 +61,11 @@ func (a *app) printStatus(s ostiary.Status) error {
 				reason += ": " + cleanLine(p.Reason.Text, 120)
 			}
 		}
-		if p.RestartRequired {
-			reason = strings.TrimPrefix(reason+"; the server's tools have changed, restart required", "; ")
+		switch {
+		case p.Held > 0:
+			reason = strings.TrimPrefix(reason+fmt.Sprintf("; %s held, ostiary drift shows why", count(p.Held, "tool")), "; ")
+		case p.RestartRequired:
+			reason = strings.TrimPrefix(reason+"; the server's tools have changed, ostiary drift shows how", "; ")
 		}
 		tools := "-"
 		if p.Counts != nil {
@@ -86,7 +89,10 @@ func (a *app) printStatus(s ostiary.Status) error {
 			if len(e.Lacks) > 0 {
 				note = strings.TrimPrefix(note+"; lacks "+strings.Join(e.Lacks, ", "), "; ")
 			}
-			rows = append(rows, []string{e.Name, e.Path, itoa(len(e.Tools)), note})
+			if len(e.Held) > 0 {
+				note = strings.TrimPrefix(note+"; held "+strings.Join(e.Held, ", "), "; ")
+			}
+			rows = append(rows, []string{e.Name, e.Path, itoa(len(e.Tools) - len(e.Held)), note})
 		}
 		fmt.Fprintln(a.out)
 		if err := table(a.out, []string{"EXPORT", "PATH", "TOOLS", "NOTE"}, rows); err != nil {

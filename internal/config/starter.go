@@ -129,7 +129,8 @@ func (s Starter) Provider() string {
 	if s.Approval == "never" {
 		b.WriteString("approval  = \"never\"                  # in so many words: without it, calls with outside effects wait for approval\n")
 	} else {
-		b.WriteString("approval  = \"required\"               # \"never\" lets calls through without anyone's approval\n")
+		b.WriteString("# Calls of clients wait until you agree (ostiary approvals). Nobody agrees to a call of their own, so your own ostiary call\n" +
+			"# cannot pass: \"never\", here or for one tool, lets calls through without anyone's approval.\napproval  = \"required\"\n")
 	}
 	for _, t := range s.Tools {
 		if t.ReadOnly && t.Allowed {

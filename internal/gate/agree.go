@@ -49,11 +49,13 @@ func (p *passage) agree(ctx context.Context) *refusal {
 		if no := p.askBack(&request); no != nil {
 			return no
 		}
-		stop := p.askMeanwhile(ctx, &request)
-		request, err = p.hold(ctx, request)
-		stop()
-		if err != nil {
-			return approvalRefusal(err)
+		if p.request.Principal.ID != g.o.Operator {
+			stop := p.askMeanwhile(ctx, &request)
+			request, err = p.hold(ctx, request)
+			stop()
+			if err != nil {
+				return approvalRefusal(err)
+			}
 		}
 	}
 	if no := request.Refusal(); no != nil {

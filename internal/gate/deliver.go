@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -116,7 +117,7 @@ func (p *passage) collect(ctx context.Context) call.Reply {
 	case errors.Is(err, evidence.ErrDecided):
 		words = "it must not be let in"
 	case errors.Is(err, evidence.ErrDelivered):
-		words = "you were given it already"
+		words = "its result was released, and you were given it already"
 	case errors.Is(err, evidence.ErrOver):
 		words = "it is no longer kept"
 	case errors.Is(err, store.ErrUnavailable), ctx.Err() != nil:
@@ -129,7 +130,15 @@ func (p *passage) collect(ctx context.Context) call.Reply {
 	// What is said is about the call whose result it is: something was sent then.
 	p.unkept = errors.Is(err, evidence.ErrOver)
 	o := p.earlier(ctx, id)
-	o.Message += " (" + words + ")"
+	info := call.CodeWithheld.Info()
+	switch { // nothing waits for a review that has been
+	case errors.Is(err, evidence.ErrDelivered):
+		o.Message = strings.NewReplacer(info.Meaning, "The result was let in.", info.Advice, "The call was carried out; "+words+".").Replace(o.Message)
+	case errors.Is(err, evidence.ErrDecided), errors.Is(err, evidence.ErrOver):
+		o.Message = strings.Replace(o.Message, info.Advice, "The call was carried out; of its result: "+words+".", 1)
+	default:
+		o.Message += " (" + words + ")"
+	}
 	return call.Reply{Outcome: o}
 }
 

@@ -43,6 +43,8 @@ type Options struct {
 	Approvals *approval.Rules
 	Hub       *approval.Hub
 	Hold      time.Duration
+	// Operator is the principal who agrees: its own calls, to which nobody can, are not held; "": there is none.
+	Operator string
 
 	// Elicit says whether calls of a provider's tools may be agreed to by the person behind the client that makes them (R7.6);
 	// nil: none may. Offers remembers what was put to such people; nil: nothing is.

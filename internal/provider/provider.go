@@ -83,6 +83,7 @@ type Status struct {
 	CatalogDigest   string         `json:"catalog_digest,omitempty"`
 	Warnings        []ToolWarning  `json:"warnings,omitempty"`
 	RestartRequired bool           `json:"restart_required"`
+	Held            int            `json:"held,omitempty"` // tools that are not used until somebody has looked; known to the gateway alone
 	Changes         []drift.Change `json:"changes,omitempty"`
 	Link            *LinkStats     `json:"connection,omitempty"`
 	// Events counts what came of its events; nil: there were none. It is not this package that knows.
