@@ -5,6 +5,7 @@ import (
 
 	"github.com/ostiary/ostiary/internal/provider"
 	"github.com/ostiary/ostiary/internal/store"
+	"github.com/ostiary/ostiary/internal/store/sqlstore"
 )
 
 // StartError says which provider did not start, in which phase, why, and what to do (R2.8).
@@ -18,4 +19,6 @@ var (
 	ErrNotLocked = errors.New("what is offered is not what is locked")
 	// ErrUnavailable says that the store cannot be written, so that no call is let through.
 	ErrUnavailable = store.ErrUnavailable
+	// ErrDamaged says that the store cannot be read as what it is.
+	ErrDamaged = sqlstore.ErrDamaged
 )

@@ -43,6 +43,7 @@ var faults = []struct {
 	{FaultInvalid, approval.ErrNoSession},
 	{FaultInvalid, approval.ErrExact},
 	{FaultInvalid, approval.ErrScope},
+	{FaultInvalid, approval.ErrNotGranted},
 	{FaultInvalid, ErrInvalidDecision},
 	{FaultInvalid, ErrInvalidQuery},
 	{FaultInvalid, ErrAheadOfWorld},

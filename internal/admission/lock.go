@@ -151,7 +151,7 @@ func ParseLock(text []byte) (Lock, error) {
 	}
 	dec := toml.NewDecoder(bytes.NewReader(text)).DisallowUnknownFields()
 	if err := dec.Decode(&f); err != nil {
-		return Lock{}, fmt.Errorf("read lock file: %w", err)
+		return Lock{}, fmt.Errorf("read lock file: %w", whereInLock(err))
 	}
 	if f.Version != lockVersion {
 		return Lock{}, fmt.Errorf("read lock file: it has version %d, this program knows %d", f.Version, lockVersion)
@@ -177,6 +177,23 @@ func ParseLock(text []byte) (Lock, error) {
 		return Lock{}, fmt.Errorf("read lock file: %w", err)
 	}
 	return l, nil
+}
+
+// whereInLock says of a fault of the file where it is.
+func whereInLock(err error) error {
+	if s, ok := errors.AsType[*toml.StrictMissingError](err); ok {
+		var all []error
+		for i := range s.Errors {
+			line, _ := s.Errors[i].Position()
+			all = append(all, fmt.Errorf("line %d: %s: a lock has no such key; write the file with ostiary lock", line, review.Clip(strings.Join(s.Errors[i].Key(), "."), 100)))
+		}
+		return errors.Join(all...)
+	}
+	if d, ok := errors.AsType[*toml.DecodeError](err); ok {
+		line, column := d.Position()
+		return fmt.Errorf("line %d, column %d: %w", line, column, err)
+	}
+	return err
 }
 
 func parseDigest(s string) (d call.Digest, err error) {

@@ -78,7 +78,8 @@ func TestParseLockFaults(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                             "version 0",
 		"version = 2":                  "version 2",
-		"version = 1\nmore = 1":        "strict mode",
+		"version = 1\nmore = 1":        "line 2: more: a lock has no such key",
+		"version = 1\n[[provider]]\na =": "line 3, column",
 		"version = 1\n[[provider]]\n":  "no digest",
 		provider + provider[12:]:       "twice",
 		provider + "[[provider.tool]]": "is no digest",

@@ -138,7 +138,7 @@ func TestRevoke(t *testing.T) {
 	revoke := func(who string) error {
 		return f.update(func(tx Tx) error { _, err := f.Revoke(tx, a.ID, who, "enough", noon); return err })
 	}
-	if err := revoke("bob"); !errors.Is(err, ErrDecided) {
+	if err := revoke("bob"); !errors.Is(err, ErrNotGranted) {
 		t.Errorf("revoked before it was granted: %v", err)
 	}
 	_ = f.grant(a.ID, ApprovedForSession, "bob", noon)

@@ -75,6 +75,9 @@ func (r *Rules) Revoke(tx Tx, id ID, decider, reason string, now time.Time) (Req
 	if !r.entitled(decider, &q) {
 		return Request{}, ErrNotEntitled
 	}
+	if q.State == Waiting {
+		return Request{}, ErrNotGranted
+	}
 	if q.State != Granted {
 		return Request{}, decidedAs(&q)
 	}

@@ -78,6 +78,7 @@ var (
 	ErrUnknown     = errors.New("no such approval request")
 	ErrNotEntitled = errors.New("not entitled to decide on this request")
 	ErrDecided     = errors.New("the request was decided already")
+	ErrNotGranted  = errors.New("the request waits, and nothing was granted that could be taken back: end it with ostiary approvals decline")
 	ErrOver        = errors.New("the request has expired")
 	ErrNoSession   = errors.New("the request belongs to no session: it can be approved once only")
 	ErrExact       = errors.New("the request is for exactly what would be sent: it can be approved once only")

@@ -210,7 +210,7 @@ func (a *app) sayWaiting(pkg string, all []ostiary.Admission) {
 	case itself:
 		a.say("hint: %s itself still waits, so none of its tools can be used: ostiary admit %s --itself", pkg, pkg)
 	case n > 0:
-		a.say("%s of %s still wait", count(n, "definition"), pkg)
+		a.say("%s of %s still %s", count(n, "definition"), pkg, plural(n, "waits", "wait"))
 	}
 }
 
@@ -267,7 +267,7 @@ func (a *app) admitAsking(ctx context.Context, r ostiary.Review, o admitOptions,
 		decided = after
 	}
 	if !asking {
-		return &failure{exit: call.ExitHeld, code: "waiting", message: fmt.Sprintf("%s of %s wait for a decision", count(len(open), "definition"), pkg),
+		return &failure{exit: call.ExitHeld, code: "waiting", message: fmt.Sprintf("%s of %s %s for a decision", count(len(open), "definition"), pkg, plural(len(open), "waits", "wait")),
 			hint: admitHint(pkg, all)}
 	}
 	a.sayWaiting(pkg, decided)
@@ -310,6 +310,7 @@ func (a *app) askAdmission(in *bufio.Reader, n, of int, i ostiary.Admission) (ve
 		case "", "s", "skip":
 			return "", !ok
 		}
+		a.say("%q is no answer here: type a, r, s or q, or the whole word", cleanLine(answer, 20))
 	}
 }
 

@@ -91,10 +91,13 @@ func (a *app) configPath() (string, error) {
 			return "", fail(call.ExitUsage, "", "read configuration: %w", err)
 		}
 	}
-	return "", usage("make one with ostiary init, or name one with --config", "there is no configuration: looked for %s", join(candidates))
+	return "", usage("make one with ostiary init, or name one with --config", "%w: looked for %s", errNoConfig, join(candidates))
 }
 
 const defaultConfigFile = "ostiary.toml"
+
+// errNoConfig says that no file was named, and that none is where one is looked for.
+var errNoConfig = errors.New("there is no configuration")
 
 // userDir is a folder of the user's by the XDG rules, or by the variable that Windows has for it; "" if neither is known.
 func (a *app) userDir(xdg, below, windows string) string {
@@ -267,7 +270,7 @@ func startFailure(ctx context.Context, err error) error {
 	switch {
 	case errors.Is(err, ostiary.ErrLocked):
 		return fail(call.ExitStore, "a gateway runs on this data directory: point clients at its URL, or give this command a directory of its own with --data", "%w", err)
-	case errors.Is(err, ostiary.ErrUnavailable):
+	case errors.Is(err, ostiary.ErrUnavailable), errors.Is(err, ostiary.ErrDamaged):
 		return fail(call.ExitStore, "", "%w", err)
 	case errors.Is(err, ostiary.ErrNotLocked):
 		return fail(call.ExitHeld, "look at the changes with ostiary drift; if they are meant, let them in with ostiary admit PROVIDER, then write the lock again with ostiary lock", "%w", err)

@@ -49,7 +49,7 @@ func newApprovalsListCommand(a *app) *cobra.Command {
 				}
 				rows := make([][]string, len(requests))
 				for i, q := range requests {
-					rows[i] = []string{q.ID, q.State, cleanLine(q.Principal, 30), cleanLine(q.Tool, 60), q.Effect, when(q.Created), cleanLine(visible(q.Summary), 80)}
+					rows[i] = []string{q.ID, stateWord(q), cleanLine(q.Principal, 30), cleanLine(q.Tool, 60), q.Effect, when(q.Created), cleanLine(visible(q.Summary), 80)}
 				}
 				return table(a.out, []string{"ID", "STATE", "PRINCIPAL", "TOOL", "EFFECT", "ASKED", "SUMMARY"}, rows)
 			})
@@ -86,6 +86,15 @@ func newApprovalsShowCommand(a *app) *cobra.Command {
 	return endsWith(c, call.ExitStore)
 }
 
+// stateWord is the state of a request in the one word that all commands have for it. What the policy has ended nobody has
+// declined.
+func stateWord(q ostiary.ApprovalInfo) string {
+	if q.State == "DECLINED" && q.Decision == "POLICY_BLOCKED" {
+		return "BLOCKED"
+	}
+	return q.State
+}
+
 // requestText is one request for somebody who decides: who wants what, and every argument as it would be sent.
 func requestText(q ostiary.ApprovalInfo) string {
 	var b strings.Builder
@@ -95,12 +104,15 @@ func requestText(q ostiary.ApprovalInfo) string {
 		}
 	}
 	line("request", q.ID)
-	state := q.State
-	if q.Decision != "" && q.Decision != q.State {
+	state := stateWord(q)
+	if strings.HasPrefix(q.Decision, "APPROVED") {
 		state += ", " + q.Decision
 	}
-	if q.Decider != "" {
+	switch {
+	case q.Decider != "":
 		state += ", by " + cleanLine(q.Decider, 60) + " at " + when(q.Decided)
+	case !q.Decided.IsZero():
+		state += ", at " + when(q.Decided)
 	}
 	line("state", state)
 	line("reason", visible(q.Reason))
@@ -184,7 +196,7 @@ approval_declined for a while, without asking again. A call that has gone out is
 					return err
 				}
 				for _, q := range revoked {
-					a.say("%s: %s", q.ID, q.State)
+					a.say("%s: %s", q.ID, stateWord(q))
 				}
 				if len(revoked) == 0 {
 					a.say("nothing is granted")
@@ -227,7 +239,11 @@ func (a *app) decide(ctx context.Context, r ostiary.Review, d ostiary.ApprovalDe
 	if err != nil {
 		return err
 	}
-	a.say("%s: %s", q.ID, firstOf(q.Decision, q.State))
+	word := stateWord(q)
+	if strings.HasPrefix(q.Decision, "APPROVED") {
+		word += ", " + q.Decision
+	}
+	a.say("%s: %s", q.ID, word)
 	return nil
 }
 
@@ -273,7 +289,11 @@ func (a *app) watch(ctx context.Context, r ostiary.Review, asJSON bool) error {
 			if asJSON {
 				err = a.printJSONLine(q)
 			} else {
-				_, err = fmt.Fprintf(a.out, "%s  %-8s  %s  %s  %s  %s\n", q.Created.Local().Format(time.DateTime), q.State, q.ID,
+				at := q.Created // of what the line tells: that somebody asked, or what became of it
+				if q.State != "WAITING" && q.Decided.After(at) {
+					at = q.Decided
+				}
+				_, err = fmt.Fprintf(a.out, "%s  %-8s  %s  %s  %s  %s\n", at.Local().Format(time.DateTime), stateWord(q), q.ID,
 					cleanLine(q.Principal, 30), cleanLine(q.Tool, 80), cleanLine(visible(q.Summary), 200))
 			}
 			if err != nil {

@@ -178,7 +178,7 @@ func outcomeFailure(r ostiary.CallReply, asJSON bool) error {
 	case call.CodeStaleFrontier:
 		f.hint = "ostiary world delta SCOPE --after SEQUENCE has all of it; --json gives the frontier to go on from"
 	}
-	if r.Outcome.Code != call.CodeApprovalPending && !strings.Contains(f.message, r.Outcome.Code.Info().Advice) { // the message says what to do instead of waiting
+	if r.Message == "" { // a message of the gateway says what to do, by how far the request got
 		f.hint = lowerFirst(r.Outcome.Code.Info().Advice)
 	}
 	return f

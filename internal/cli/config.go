@@ -132,6 +132,14 @@ func newConfigSchemaCommand(a *app) *cobra.Command {
 	}
 }
 
+// plural is the form of a verb that goes with a number.
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return many
+}
+
 // count writes a number with its noun.
 func count(n int, noun string) string {
 	if n == 1 {

@@ -30,6 +30,9 @@ command takes. It ends with 6 if anything is not as it was admitted.`,
 				}
 				pkg, only = args[0], args
 			}
+			if err := a.lookable(ctx); err != nil {
+				return err
+			}
 			return a.withReview(ctx, only, func(r adminapi.Gateway) error { return a.drift(ctx, r, pkg, asJSON) })
 		}),
 		ValidArgsFunction: a.completeProvider,
@@ -57,7 +60,7 @@ func (a *app) drift(ctx context.Context, r ostiary.Review, pkg string, asJSON bo
 		}
 	}
 	if len(all) > 0 {
-		return &failure{exit: call.ExitHeld, code: "drift", message: fmt.Sprintf("%d of %s are not as they were admitted", len(all), count(total, "definition")),
+		return &failure{exit: call.ExitHeld, code: "drift", message: fmt.Sprintf("%d of %s %s not as admitted", len(all), count(total, "definition"), plural(len(all), "is", "are")),
 			hint: "ostiary admit PROVIDER decides about them"}
 	}
 	if !asJSON {
@@ -101,6 +104,6 @@ left out, while a gateway runs on the data directory.`,
 			})
 		}),
 	}
-	c.Flags().StringVarP(&out, "out", "o", "", "`file` to write instead of stdout")
+	c.Flags().StringVarP(&out, "out", "o", "", "`file` to write instead of stdout; --output is the same")
 	return endsWith(c, call.ExitStore)
 }

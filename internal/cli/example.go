@@ -12,12 +12,14 @@ import (
 )
 
 // newExampleServerCommand is the MCP server of the demonstration and of the tests, or with the word chat the one that shows
-// what an author can do. Each has flags of its own, and neither is listed.
+// what an author can do. Each has flags of its own, which it reads itself.
 func newExampleServerCommand(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use:                "example-server",
-		Short:              "Serve example tools over MCP",
-		Hidden:             true,
+		Use:   "example-server",
+		Short: "Serve example tools over MCP, to try the gateway with",
+		Long: `Serves a few tools over stdin and stdout, to try the gateway with: ostiary example-server, or ostiary example-server chat,
+which also has scopes and events. Each takes -help. It is for demonstrations and tests alone.`,
+		Example:            "  ostiary init --name ex --allow echo,add -- ostiary example-server",
 		DisableFlagParsing: true,
 		RunE: a.run(func(ctx context.Context, args []string) error {
 			run := exampleserver.Run

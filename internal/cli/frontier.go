@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"errors"
+	"io/fs"
 	"maps"
 	"strings"
 
@@ -26,7 +28,9 @@ func (a *app) frontier(said []string) (call.Frontier, error) {
 			raw = append(append(append(quoted, ':'), seq...), '}')
 		default:
 			var err error
-			if raw, err = a.readInput(text); err != nil {
+			if raw, err = a.readInput(text); errors.Is(err, fs.ErrNotExist) {
+				return nil, usage(frontierForms, "--frontier %s: it is no SCOPE=SEQUENCE, no JSON, and there is no such file", cleanLine(text, 200))
+			} else if err != nil {
 				return nil, err
 			}
 			whole := raw
@@ -38,7 +42,7 @@ func (a *app) frontier(said []string) (call.Frontier, error) {
 		}
 		f, err := ostiary.ReadFrontier(raw)
 		if err != nil {
-			return nil, usage("write SCOPE=SEQUENCE, a JSON object, or name a file with one", "--frontier %s: %w", cleanLine(text, 200), err)
+			return nil, usage(frontierForms, "--frontier %s: %w", cleanLine(text, 200), err)
 		}
 		if whole == nil {
 			whole = call.Frontier{}
@@ -52,6 +56,8 @@ func (a *app) frontier(said []string) (call.Frontier, error) {
 	}
 	return whole, nil
 }
+
+const frontierForms = `write SCOPE=SEQUENCE with a number (aurora:mcp:files=17), a JSON object ('{"aurora:mcp:files": 17}'), or name a file with one`
 
 // cutLast cuts a text at the last sep; a scope may have one in it.
 func cutLast(s string, sep byte) (before, after string, ok bool) {

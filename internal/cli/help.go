@@ -99,6 +99,13 @@ func manners(root *cobra.Command) {
 	for _, c := range root.Commands() {
 		if c.Name() == "help" {
 			c.Short = "Help about any command or topic"
+			c.Run, c.RunE = nil, func(_ *cobra.Command, words []string) error {
+				to, rest, err := root.Find(words)
+				if err != nil || len(rest) > 0 {
+					return usage("see "+root.Name()+" --help", "there is no command or topic %q", strings.Join(words, " "))
+				}
+				return to.Help()
+			}
 		}
 	}
 	everyCommand(root, func(c *cobra.Command) {

@@ -227,10 +227,10 @@ func newLedgerExportCommand(a *app) *cobra.Command {
 	var output string
 	var after, until int64
 	c := &cobra.Command{
-		Use:     "export [--output FILE] [--after SEQ] [--until SEQ]",
+		Use:     "export [--out FILE] [--after SEQ] [--until SEQ]",
 		Short:   "Write the ledger as JSON Lines",
 		Long:    "Writes a header, the records and the signed checkpoints, one JSON object a line: all that ostiary ledger verify --export needs beside the public key.",
-		Example: "  ostiary ledger export --output ledger.jsonl",
+		Example: "  ostiary ledger export --out ledger.jsonl",
 		Args:    takes(),
 		RunE: a.run(func(ctx context.Context, _ []string) error {
 			return a.withLedger(ctx, func(l *ostiary.Ledger) error {
@@ -241,7 +241,7 @@ func newLedgerExportCommand(a *app) *cobra.Command {
 			})
 		}),
 	}
-	c.Flags().StringVarP(&output, "output", "o", "", "`file` to write instead of stdout")
+	c.Flags().StringVarP(&output, "out", "o", "", "`file` to write instead of stdout; --output is the same")
 	c.Flags().Int64Var(&after, "after", 0, "begin after this `sequence`")
 	c.Flags().Int64Var(&until, "until", 0, "end with this `sequence` (default: the last)")
 	return endsWith(c, call.ExitStore)

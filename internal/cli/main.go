@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/ostiary/ostiary"
 	"github.com/ostiary/ostiary/call"
@@ -96,6 +97,12 @@ only if it is allowed, approved and unchanged, says truthfully what is known of 
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return usage("see "+c.CommandPath()+" --help", "%v", err)
 	})
+	root.SetGlobalNormalizationFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		if name == "output" { // both are usual, and both are taken everywhere
+			name = "out"
+		}
+		return pflag.NormalizedName(name)
+	})
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.configFile, "config", "", "configuration `file` (default ./ostiary.toml, else the user's own)")
 	flags.StringVar(&a.data, "data", "", "data `directory` (default: server.data, else the user's state directory)")
@@ -112,8 +119,8 @@ only if it is allowed, approved and unchanged, says truthfully what is known of 
 	add("run", newServeCommand(a), newStdioCommand(a), newCallCommand(a))
 	add("decide", newAdmitCommand(a), newApprovalsCommand(a), newQuarantineCommand(a), newEvidenceCommand(a), newTaintCommand(a))
 	add("look", newStatusCommand(a), newToolsCommand(a), newDriftCommand(a), newPolicyCommand(a), newWorldCommand(a), newLedgerCommand(a), newDoctorCommand(a), newProbeCommand(a))
-	add("set", newInitCommand(a), newConfigCommand(a), newVaultCommand(a), newLockCommand(a), newCompletionCommand(a), newVersionCommand(a))
-	root.AddCommand(newExitCodesTopic(), newExampleServerCommand(a))
+	add("set", newInitCommand(a), newConfigCommand(a), newVaultCommand(a), newLockCommand(a), newCompletionCommand(a), newVersionCommand(a), newExampleServerCommand(a))
+	root.AddCommand(newExitCodesTopic())
 	a.group(root)
 	manners(root)
 	return root

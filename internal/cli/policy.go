@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -11,6 +12,7 @@ import (
 	"github.com/ostiary/ostiary"
 	"github.com/ostiary/ostiary/call"
 	"github.com/ostiary/ostiary/internal/adminapi"
+	"github.com/ostiary/ostiary/internal/config"
 )
 
 func newPolicyCommand(a *app) *cobra.Command {
@@ -57,11 +59,17 @@ func (a *app) explain(ctx context.Context, o explainOptions, tool string, pairs 
 	if err != nil {
 		return err
 	}
+	if err := a.knownCaller(o.principal, o.export); err != nil {
+		return err
+	}
 	var input []byte
 	if o.input != "" {
 		if input, err = a.readInput(o.input); err != nil {
 			return err
 		}
+	}
+	if err := a.lookable(ctx); err != nil {
+		return err
 	}
 	return a.withReview(ctx, []string{pkg}, func(r adminapi.Gateway) error {
 		q := ostiary.ExplainRequest{Tool: tool, Principal: o.principal, Export: o.export, Session: o.session}
@@ -83,8 +91,57 @@ func (a *app) explain(ctx context.Context, o explainOptions, tool string, pairs 
 		if o.json {
 			return a.printJSON(raw)
 		}
-		return a.printExplanation(raw)
+		if err := a.printExplanation(raw); err != nil {
+			return err
+		}
+		return a.printOutOfUse(ctx, r, pkg, q.Tool, tools)
 	})
+}
+
+// knownCaller checks that the configuration has a principal and an export of these names; "" is none.
+func (a *app) knownCaller(principal, export string) error {
+	c, err := a.config()
+	if err != nil {
+		return err
+	}
+	principals := []string{config.LocalOperator, config.LocalStdio}
+	for _, p := range c.Principals {
+		principals = append(principals, p.Name)
+	}
+	if principal != "" && !slices.Contains(principals, principal) {
+		return usage("principals: "+join(principals), "--as: there is no principal %q", principal)
+	}
+	exports := make([]string, len(c.Exports))
+	for i, e := range c.Exports {
+		exports[i] = e.Name
+	}
+	if export != "" && !slices.Contains(exports, export) {
+		return usage("exports: "+firstOf(join(exports), "none"), "--export: there is no export %q", export)
+	}
+	return nil
+}
+
+// printOutOfUse says what keeps a tool from being called, whatever policy says: quarantine, or that nobody has admitted it.
+func (a *app) printOutOfUse(ctx context.Context, r ostiary.Review, pkg, id string, tools []ostiary.ToolInfo) error {
+	raw := ""
+	if t, err := findTool(tools, id); err == nil {
+		raw = t.RawName
+		if t.Admission != "" {
+			_, err := fmt.Fprintf(a.out, "\nout of use whatever policy says: %s\n", cleanLine(t.Admission, 300))
+			return err
+		}
+	}
+	all, err := r.Quarantined(ctx)
+	if err != nil {
+		return err
+	}
+	for _, q := range all {
+		if q.Provider == pkg && (q.Tool == "" || q.Tool == raw) {
+			_, err := fmt.Fprintf(a.out, "\nout of use whatever policy says: %s is in quarantine (%s)\n", strings.TrimSpace(pkg+" "+visible(q.Tool)), q.Reason)
+			return err
+		}
+	}
+	return nil
 }
 
 // explanation is what a person is told of a decision.

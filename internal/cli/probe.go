@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -140,7 +141,7 @@ func (a *app) printProbe(r *ostiary.Probed) error {
 	if len(r.Tools) > 0 {
 		rows := make([][]string, len(r.Tools))
 		for i, t := range r.Tools {
-			rows[i] = []string{cleanLine(t.Name, 60), cleanLine(strings.Join(t.Observe, " "), 80), cleanLine(strings.Join(t.Publish, " "), 80)}
+			rows[i] = []string{cleanLine(t.Name, 60), cleanLine(scopeWords(t.Observe), 80), cleanLine(scopeWords(t.Publish), 80)}
 		}
 		line("")
 		if err := table(a.out, []string{"TOOL", "OBSERVES", "PUBLISHES"}, rows); err != nil {
@@ -151,7 +152,7 @@ func (a *app) printProbe(r *ostiary.Probed) error {
 		line("")
 	}
 	for _, f := range r.Findings {
-		line("%-8s %s: %s", f.Severity, cleanLine(f.Where, 100), cleanLine(f.What, 400))
+		line("%-8s %s: %s", f.Severity, cleanLine(f.Where, 100), cleanLine(f.What, 1000))
 		if f.Hint != "" {
 			line("         hint: %s", cleanLine(f.Hint, 200))
 		}
@@ -162,6 +163,19 @@ func (a *app) printProbe(r *ostiary.Probed) error {
 	}
 	_, err := fmt.Fprintf(a.out, "\n%s: %s, %s\n", word, counted(r, "fault"), counted(r, "warning"))
 	return err
+}
+
+// wholeServer is the scope of a tool that declares none, as long as its server is no provider yet.
+const wholeServer = "aurora:mcp:probe"
+
+func scopeWords(scopes []string) string {
+	words := slices.Clone(scopes)
+	for i, s := range words {
+		if s == wholeServer {
+			words[i] = "(whole server)"
+		}
+	}
+	return strings.Join(words, " ")
 }
 
 // connectionWord tells of one connection on one line.

@@ -28,14 +28,37 @@ func (a *app) withReview(ctx context.Context, only []string, fn func(adminapi.Ga
 		return fn(running)
 	}
 	if only == nil {
-		if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
-			return fail(call.ExitStore, "no gateway has run on this data directory yet; name another with --data", "open data directory: %w", err)
+		if err := usedBefore(ctx, dir); err != nil {
+			return err
 		}
 	}
 	// What waits is said by the commands themselves, and need not be in the log too.
 	return a.withHostOptions(ctx, slog.LevelError, func(o *ostiary.Options) { o.Only, o.NoEndpoint, o.Offline = only, true, only == nil }, func(h *ostiary.Host, _ *config.Config) error {
 		return fn(h)
 	})
+}
+
+// usedBefore refuses a data directory that nothing has been kept in. A command that only looks must not make one: its keys
+// and its ledger would be there for good, because of a word that was mistyped.
+func usedBefore(ctx context.Context, dir string) error {
+	l, err := ostiary.OpenLedger(ctx, dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fail(call.ExitStore, "no gateway has run on this data directory yet: ostiary serve or ostiary admit PROVIDER makes it; name another with --data",
+			"open data directory: %w", err)
+	case err == nil:
+		return l.Close()
+	}
+	return nil // whoever opens it in earnest says what is wrong with it
+}
+
+// lookable refuses a data directory that nothing has been kept in, and on which no gateway runs.
+func (a *app) lookable(ctx context.Context) error {
+	running, dir, err := a.running(ctx)
+	if err != nil || running != nil {
+		return err
+	}
+	return usedBefore(ctx, dir)
 }
 
 // withRunning gives fn the gateway that runs on the data directory, and fails if there is none.

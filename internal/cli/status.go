@@ -20,10 +20,13 @@ func newStatusCommand(a *app) *cobra.Command {
 		Short: "Show the state of the gateway and its providers",
 		Long: `Shows each provider with its state, the reason where there is one, the revision of MCP that was negotiated, and its
 tools; then what came of their events, and the exports. Without a running gateway on the data directory the providers are started for as long as the
-command takes.`,
+command takes; it makes no data directory.`,
 		Example: "  ostiary status --json",
 		Args:    takes(),
 		RunE: a.run(func(ctx context.Context, _ []string) error {
+			if err := a.lookable(ctx); err != nil {
+				return err
+			}
 			return a.withOperations(ctx, nil, func(ops ostiary.Operations) error {
 				s, err := ops.Status(ctx)
 				if err != nil {

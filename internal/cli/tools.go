@@ -34,6 +34,9 @@ only one tool has it. Descriptions are the server's own words.`,
 				}
 				only = []string{pkg}
 			}
+			if err := a.lookable(ctx); err != nil {
+				return err
+			}
 			return a.withOperations(ctx, only, func(ops ostiary.Operations) error {
 				tools, err := ops.Tools(ctx)
 				if err != nil {

@@ -37,10 +37,8 @@ secret when it needs it.`,
 
 // openVault opens the vault of the data directory. c is nil where there is no configuration: the vault can do without.
 func (a *app) openVault(keys ...vault.Place) (v *vault.Vault, dir string, c *config.Config, err error) {
-	if _, perr := a.configPath(); perr == nil || a.data == "" && a.lookup("OSTIARY_DATA") == "" {
-		if c, err = a.config(); err != nil {
-			return nil, "", nil, err
-		}
+	if c, err = a.config(); err != nil && !errors.Is(err, errNoConfig) {
+		return nil, "", nil, err
 	}
 	if dir, err = a.dataDir(c); err != nil {
 		return nil, "", nil, err

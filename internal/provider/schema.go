@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
 )
@@ -122,7 +123,7 @@ func (s *Schema) Validate(arguments []byte, nullIsAbsent bool) error {
 	if !ok {
 		return errNotObject
 	}
-	err = s.resolved.Validate(m)
+	err = inWords(s.resolved.Validate(m))
 	if err == nil || !nullIsAbsent {
 		return err
 	}
@@ -131,7 +132,15 @@ func (s *Schema) Validate(arguments []byte, nullIsAbsent bool) error {
 	if len(m) == before {
 		return err
 	}
-	return s.resolved.Validate(m)
+	return inWords(s.resolved.Validate(m))
+}
+
+// inWords takes out of the library's error where in the schema it began, which is always the same place.
+func inWords(err error) error {
+	if err == nil {
+		return nil
+	}
+	return errors.New(strings.TrimPrefix(err.Error(), "validating root: "))
 }
 
 // nesting is the depth of the deepest array or object in valid JSON.

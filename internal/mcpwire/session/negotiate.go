@@ -62,7 +62,7 @@ func (s *Session) negotiate(ctx context.Context) error {
 	case v.modern != nil:
 		return s.beModern(v.modern)
 	case pin != "auto":
-		return s.noCommon(nil, "the server does not speak the revision that is pinned")
+		return s.noCommon(nil, "the server does not speak the one revision that was asked for")
 	}
 	err := s.initialize(ctx, v.offer)
 	if err == nil || !v.silent || ctx.Err() != nil {

@@ -234,19 +234,32 @@ func (s *Session) explain(ctx context.Context, err error) error {
 	return &Failure{Err: err, Advice: adviceFor(err, "")}
 }
 
-// lastWords is the last line that a child wrote to stderr, scrubbed and short: for whoever has to find out why it ended.
+// Bounds of what is told of a child's last words.
+const (
+	lastLines = 8
+	lastLine  = 200 // characters of each
+)
+
+// lastWords are the last lines that a child wrote to stderr, scrubbed and short, without the frames of a stack: for whoever
+// has to find out why it ended. The reason is seldom in the very last one.
 func (s *Session) lastWords() string {
 	c, ok := s.carrier.(interface{ Stats() transport.StdioStats })
 	if !ok {
 		return ""
 	}
-	lines := c.Stats().Stderr
-	for _, line := range slices.Backward(lines) {
-		if line = strings.TrimSpace(line); line != "" {
-			return string([]rune(line)[:min(200, len([]rune(line)))])
+	var said []string
+	for _, line := range slices.Backward(c.Stats().Stderr) {
+		line = strings.TrimSpace(line)
+		if line == "" || strings.HasPrefix(line, "at ") {
+			continue
+		}
+		said = append(said, string([]rune(line)[:min(lastLine, len([]rune(line)))]))
+		if len(said) == lastLines {
+			break
 		}
 	}
-	return ""
+	slices.Reverse(said)
+	return strings.Join(said, " | ")
 }
 
 // Negotiated is what both sides agreed on.
