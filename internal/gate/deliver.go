@@ -134,7 +134,7 @@ func (p *passage) collect(ctx context.Context) call.Reply {
 	switch { // nothing waits for a review that has been
 	case errors.Is(err, evidence.ErrDelivered):
 		o.Message = strings.NewReplacer(info.Meaning, "The result was let in.", info.Advice, "The call was carried out; "+words+".").Replace(o.Message)
-	case errors.Is(err, evidence.ErrDecided), errors.Is(err, evidence.ErrOver):
+	case errors.Is(err, evidence.ErrDecided):
 		o.Message = strings.Replace(o.Message, info.Advice, "The call was carried out; of its result: "+words+".", 1)
 	default:
 		o.Message += " (" + words + ")"
