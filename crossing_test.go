@@ -23,13 +23,14 @@ import (
 // gateway is a running host, with the means of a caller and of an operator.
 type gateway struct {
 	*ostiary.Host
-	t    testing.TB
-	dir  string
-	path string
-	env  map[string]string
-	log  *logBuffer       // nil: the log is discarded
-	now  func() time.Time // nil: the clock of the system
-	stop func()
+	t      testing.TB
+	dir    string
+	path   string
+	env    map[string]string
+	log    *logBuffer           // nil: the log is discarded
+	now    func() time.Time     // nil: the clock of the system
+	uptime func() time.Duration // nil: the same
+	stop   func()
 }
 
 // startGateway starts a gateway on a configuration of its own; tables are further ones.
@@ -49,7 +50,11 @@ func startGateway(t testing.TB, tables string, args ...string) *gateway {
 }
 
 func (g *gateway) options() ostiary.Options {
-	return ostiary.Options{ConfigFile: g.path, DataDir: filepath.Join(g.dir, "data"), LookupEnv: environment(g.env), Logger: g.log.logger(), Now: g.now}
+	o := ostiary.Options{ConfigFile: g.path, DataDir: filepath.Join(g.dir, "data"), LookupEnv: environment(g.env), Logger: g.log.logger(), Now: g.now}
+	if g.uptime != nil {
+		o.SetUptime(g.uptime)
+	}
+	return o
 }
 
 func (g *gateway) start() {

@@ -3,6 +3,7 @@ package ostiary
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/ostiary/ostiary/internal/ledger"
 
@@ -12,6 +13,9 @@ import (
 
 // SetFailpoint has fn called between the steps from 9 to 12 of each call's path, with the step just done.
 func (o *Options) SetFailpoint(fn func(step string)) { o.failpoint = fn }
+
+// SetUptime has fn say how long the gateway has run.
+func (o *Options) SetUptime(fn func() time.Duration) { o.uptime = fn }
 
 // SweepNow ends what has run out of time and writes what could not be written, as happens every few seconds.
 func (h *Host) SweepNow(ctx context.Context) error {

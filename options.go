@@ -46,6 +46,7 @@ type Options struct {
 	// failpoint stops tests between the steps of the path.
 	failpoint func(step string)
 	newID     func() call.ID
+	uptime    func() time.Duration // by a clock that nobody sets
 }
 
 func (o *Options) fill() error {
@@ -60,6 +61,10 @@ func (o *Options) fill() error {
 	}
 	if o.Now == nil {
 		o.Now = time.Now
+	}
+	if o.uptime == nil {
+		began := time.Now()
+		o.uptime = func() time.Duration { return time.Since(began) }
 	}
 	if o.newID == nil {
 		o.newID = newCallID(o.Now)

@@ -45,6 +45,7 @@ type pruning struct {
 	mu    sync.Mutex // one pruning at a time; guards what follows
 	after int64      // where the present round goes on
 	next  time.Time  // when the next round begins
+	clock steadiness
 }
 
 // Prune implements [Review]. It goes in small transactions: one that is cut off has pruned a part, and says so on record.
@@ -88,12 +89,23 @@ func (h *Host) pruneDue(ctx context.Context) error {
 		return nil
 	}
 	defer h.pruning.mu.Unlock()
+	steady, jumped := h.pruning.clock.look(now, h.o.uptime())
+	if jumped {
+		h.log.Warn("keep_days prunes nothing: the clock was set since the gateway started. If it is right now, prune by hand or restart", "by", h.pruning.clock.off)
+	}
+	if !steady {
+		return nil
+	}
 	if next := h.pruning.next; now.Before(next) && next.Sub(now) <= pruneEvery { // else the clock was set back
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, writeTime)
 	defer cancel()
-	before := cutoff(now.Add(-keep), now)
+	newest, err := h.newestRecord(ctx)
+	if err != nil {
+		return fmt.Errorf("prune the ledger: %w", err)
+	}
+	before := cutoff(now.Add(-keep), earlier(now, newest))
 	var pruned int64
 	for range pruneSlice {
 		step, err := h.pruneStep(ctx, h.pruning.after, before, evidence.Gateway, false)
@@ -117,6 +129,25 @@ func (h *Host) pruneDue(ctx context.Context) error {
 		h.log.Info("old records pruned", "records", pruned, "before", before)
 	}
 	return nil
+}
+
+// newestRecord is the time of the last record.
+func (h *Host) newestRecord(ctx context.Context) (at time.Time, err error) {
+	err = h.store.View(ctx, func(v store.View) error {
+		seq, _, err := v.Head()
+		if err != nil || seq == 0 {
+			return err
+		}
+		return v.Records(seq-1, 1, func(r ledger.Record) error { at = r.Time; return nil })
+	})
+	return at, err
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
 }
 
 // pruneStep is one batch of a pruning.

@@ -53,6 +53,7 @@ func startAged(t *testing.T, tables string) (g *gateway, age func(time.Duration)
 	g.stop()
 	var late atomic.Int64
 	g.now = func() time.Time { return time.Now().Add(time.Duration(late.Load())) }
+	g.uptime = func() time.Duration { return time.Duration(late.Load()) }
 	g.start()
 	return g, func(d time.Duration) { late.Add(int64(d)) }
 }
@@ -194,6 +195,9 @@ func TestR8_6_KeepDays(t *testing.T) {
 	}
 	must(t, g.records(), "!ledger.pruned", `call.intent default {`)
 	age(36 * time.Hour)
+	if err := g.Write(t.Context()); err != nil { // the last day before the newest record stays
+		t.Fatal(err)
+	}
 	if err := g.SweepNow(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -207,4 +211,48 @@ func TestR8_6_KeepDays(t *testing.T) {
 	if report, err := g.ledger().Verify(t.Context()); err != nil || !report.OK || report.Tombstones == 0 {
 		t.Errorf("%+v, %v", report, err)
 	}
+}
+
+// F-09: keep_days trusts the clock only where it agrees with one that nobody can set, and has for an hour. A clock that was
+// set ahead, for as long as may be, prunes nothing; nor does one that is wrong from the start on, in its first hour.
+func TestF09_ClockJumpPrunesNothing(t *testing.T) {
+	t.Parallel()
+	const years, day = 10 * 365 * 24 * time.Hour, 24 * time.Hour
+	g := startGateway(t, exported+"[ledger]\nkeep_days = 3650\n")
+	must(t, g.ask("echo", `{}`), `"status":"succeeded"`)
+	g.stop()
+	var wall, up atomic.Int64
+	g.now = func() time.Time { return time.Now().Add(time.Duration(wall.Load())) }
+	g.uptime = func() time.Duration { return time.Duration(up.Load()) }
+	set := func(w, u time.Duration) { wall.Add(int64(w)); up.Add(int64(u)) }
+	sweep := func(what string, want bool) {
+		t.Helper()
+		must(t, g.ask("echo", `{}`), `"status":"succeeded"`)
+		if err := g.SweepNow(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(g.records(), "ledger.pruned"); got != want {
+			t.Fatalf("%s: pruned: %v, want %v", what, got, want)
+		}
+	}
+	g.start()
+	sweep("at the start", false)
+	set(2*time.Hour, 2*time.Hour)
+	sweep("two hours later, nothing is old", false)
+	set(years+2*day, 0)
+	sweep("ten years ahead", false)
+	set(3*time.Hour, 3*time.Hour)
+	sweep("and for hours", false)
+	set(-years-2*day, 0)
+	sweep("and back", false)
+	set(years+2*day, 0)
+	sweep("ahead again", false)
+	g.stop()
+	up.Store(0)
+	g.start() // with a clock that is wrong already, for all that can be told
+	sweep("started again", false)
+	set(50*time.Minute, 50*time.Minute)
+	sweep("in its first hour", false)
+	set(11*time.Minute, 11*time.Minute)
+	sweep("when it has agreed for an hour", true)
 }
