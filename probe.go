@@ -144,13 +144,29 @@ func Probe(ctx context.Context, o ProbeOptions) (*Probed, error) {
 			break
 		}
 	}
-	p.extensions()
-	p.tools(ctx)
-	p.Sound = true
-	for _, f := range p.Findings {
-		p.Sound = p.Sound && f.Severity != "fault"
+	if err := p.look(ctx); err != nil {
+		return nil, err
+	}
+	p.Sound = !p.faulty
+	if p.more > 0 {
+		p.Findings = append(p.Findings, ProbeFinding{"warning", "server", fmt.Sprintf("and %d more findings", p.more), ""})
 	}
 	return p.Probed, nil
+}
+
+// look goes through what the connections have shown, for as long as one of them may take.
+func (p *probe) look(ctx context.Context) error {
+	within, cancel := context.WithTimeout(ctx, p.o.Timeout)
+	defer cancel()
+	p.extensions(within)
+	p.tools(within)
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if within.Err() != nil {
+		p.fault("server", "give it more time, or have fewer tools and extensions", "there is too much to look at within %s: the rest was not looked at", p.o.Timeout)
+	}
+	return nil
 }
 
 func (o *ProbeOptions) profile() (provider.Profile, error) {
@@ -190,14 +206,25 @@ type probe struct {
 	o       ProbeOptions
 	profile provider.Profile
 	engine  *firewall.Engine
+	faulty  bool // there was a fault, listed or not
+	more    int  // findings beyond those that are listed
+}
+
+func (p *probe) find(f ProbeFinding) {
+	if len(p.Findings) >= maxProbeFindings {
+		p.more++
+		return
+	}
+	p.Findings = append(p.Findings, f)
 }
 
 func (p *probe) fault(where, hint, format string, args ...any) {
-	p.Findings = append(p.Findings, ProbeFinding{"fault", where, fmt.Sprintf(format, args...), hint})
+	p.faulty = true
+	p.find(ProbeFinding{"fault", where, fmt.Sprintf(format, args...), hint})
 }
 
 func (p *probe) warn(where, hint, format string, args ...any) {
-	p.Findings = append(p.Findings, ProbeFinding{"warning", where, fmt.Sprintf(format, args...), hint})
+	p.find(ProbeFinding{"warning", where, fmt.Sprintf(format, args...), hint})
 }
 
 // connect looks at the server in one revision, over a connection of its own.

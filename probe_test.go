@@ -339,3 +339,33 @@ func TestR4_8_ProbeHTTP(t *testing.T) {
 		t.Errorf("%+v, %v", p, err)
 	}
 }
+
+// R4.8: a server that has more than anybody reads costs its author neither time nor memory without end.
+func TestR4_8_ProbeIsBounded(t *testing.T) {
+	t.Parallel()
+	var ext, tools []string
+	for i := range 20_000 {
+		ext = append(ext, fmt.Sprintf(`"x%d":0`, i))
+	}
+	for i := range 500 {
+		tools = append(tools, fmt.Sprintf(`{"name":"t%d","inputSchema":{"type":"string"}}`, i))
+	}
+	probe := func(s *said, o ostiary.ProbeOptions) *ostiary.Probed {
+		t.Helper()
+		server := httptest.NewServer(s)
+		t.Cleanup(server.Close)
+		o.URL, o.AllowPrivateNet = server.URL, true
+		return probed(t, o)
+	}
+	p := probe(&said{caps: `{"tools":{},"extensions":{` + strings.Join(ext, ",") + `}}`, tools: "[" + strings.Join(tools, ",") + "]"}, ostiary.ProbeOptions{})
+	if len(p.Extensions) != 64 || p.Sound || len(p.Findings) != 201 {
+		t.Fatalf("%d extensions, %d findings, sound: %v", len(p.Extensions), len(p.Findings), p.Sound)
+	}
+	more := 0
+	if _, err := fmt.Sscanf(p.Findings[200].What, "and %d more findings", &more); err != nil || more < 500-200 {
+		t.Errorf("the last finding: %+v, %v", p.Findings[200], err)
+	}
+	if !slices.ContainsFunc(p.Findings, func(f ostiary.ProbeFinding) bool { return strings.Contains(f.What, "more than 64 extensions") }) {
+		t.Errorf("%+v", p.Findings[:3])
+	}
+}

@@ -22,11 +22,28 @@ const (
 	worldEvents  = "org.aurorabot/world-events"
 )
 
+// What of a server is looked at.
+const (
+	maxProbedExtensions = 64
+	maxProbeFindings    = 200
+)
+
 // extensions says what is offered, and what of it holds.
-func (p *probe) extensions() {
+func (p *probe) extensions(ctx context.Context) {
 	for _, r := range p.Revisions {
+		n := 0
 		for name, settings := range content.Members(content.Member(r.Capabilities, "extensions")) {
+			if n++; n > maxProbedExtensions {
+				p.fault("revision "+r.Revision, "offer fewer", "more than %d extensions: the others are not looked at", maxProbedExtensions)
+				break
+			}
+			if ctx.Err() != nil {
+				return
+			}
 			e := p.extension(name)
+			if e == nil && len(p.Extensions) == maxProbedExtensions {
+				continue
+			}
 			if e == nil {
 				p.Extensions = append(p.Extensions, ProbedExtension{Name: name, Settings: json.RawMessage(settings), Revisions: []string{}, Negotiated: []string{}})
 				e = &p.Extensions[len(p.Extensions)-1]
@@ -114,7 +131,8 @@ func cut(raw []byte) string {
 // tools looks at each tool once, as it is in the first revision that lists it.
 func (p *probe) tools(ctx context.Context) {
 	first := map[string]probedDefinition{}
-	where := map[string]string{} // the revision of first
+	where := map[string]string{}          // the revision of first
+	lists := map[string]map[string]bool{} // the names that each revision lists
 	var order []string
 	var listed []ProbedRevision
 	for _, r := range p.Revisions {
@@ -123,6 +141,7 @@ func (p *probe) tools(ctx context.Context) {
 		}
 		listed = append(listed, r)
 		here := map[string]bool{}
+		lists[r.Revision] = here
 		for _, d := range r.tools {
 			switch before, known := first[d.name]; {
 			case here[d.name]:
@@ -139,8 +158,11 @@ func (p *probe) tools(ctx context.Context) {
 		}
 	}
 	for _, name := range order {
+		if ctx.Err() != nil {
+			return
+		}
 		for _, r := range listed {
-			if !slices.ContainsFunc(r.tools, func(d probedDefinition) bool { return d.name == name }) {
+			if !lists[r.Revision][name] {
 				p.warn("tool "+name, "", "it is not listed in %s", r.Revision)
 			}
 		}
@@ -220,10 +242,10 @@ func (p *probe) scopes(at string, raw, input []byte, t *ProbedTool) {
 	if !holds {
 		scopes, _ = provider.ScopesOf(probedPackage, raw, false) // the default, which cannot fail
 	}
-	var required []string
+	required := map[string]bool{}
 	for e := range content.Elements(content.Member(input, "required")) {
 		s, _ := content.String(e)
-		required = append(required, s)
+		required[s] = true
 	}
 	for _, o := range scopes.Observe {
 		t.Observe = append(t.Observe, o.String())
@@ -234,7 +256,7 @@ func (p *probe) scopes(at string, raw, input []byte, t *ProbedTool) {
 	var optional []string
 	for _, o := range slices.Concat(scopes.Observe, scopes.Publish) {
 		for _, name := range o.Properties() {
-			if !slices.Contains(required, name) && !slices.Contains(optional, name) {
+			if !required[name] && !slices.Contains(optional, name) {
 				optional = append(optional, name)
 			}
 		}
