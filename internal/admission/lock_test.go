@@ -76,13 +76,13 @@ func TestParseLockFaults(t *testing.T) {
 	sum := `"sha256:` + strings.Repeat("0a", 32) + `"`
 	provider := "version = 1\n[[provider]]\npackage = \"p\"\ninstructions = " + sum + "\n"
 	for text, want := range map[string]string{
-		"":                             "version 0",
-		"version = 2":                  "version 2",
-		"version = 1\nmore = 1":        "line 2: more: a lock has no such key",
+		"":                               "version 0",
+		"version = 2":                    "version 2",
+		"version = 1\nmore = 1":          "line 2: more: a lock has no such key",
 		"version = 1\n[[provider]]\na =": "line 3, column",
-		"version = 1\n[[provider]]\n":  "no digest",
-		provider + provider[12:]:       "twice",
-		provider + "[[provider.tool]]": "is no digest",
+		"version = 1\n[[provider]]\n":    "no digest",
+		provider + provider[12:]:         "twice",
+		provider + "[[provider.tool]]":   "is no digest",
 		provider + "[[provider.tool]]\nname = \"a\"\nschema = " + sum + "\ndescriptor = \"sha256:00\"":                        "is no digest",
 		provider + "[[provider.tool]]\nname = \"a\"\nschema = " + sum + "\ndescriptor = " + strings.ToUpper(sum):              "is no digest",
 		provider + "[[provider.tool]]\nname = \"\"\nschema = " + sum + "\ndescriptor = " + sum:                                "without a name",
