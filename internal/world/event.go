@@ -61,6 +61,7 @@ const (
 	NotAdmitted   Refusal = "not_admitted" // the provider waits for admission, or is in quarantine
 	Overflow      Refusal = "overflow"     // more than is held at a time
 	Stopping      Refusal = "stopping"
+	Internal      Refusal = "internal" // a fault of the gateway's own
 )
 
 // EventError says what is wrong with an event, in words of ours.

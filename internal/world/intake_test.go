@@ -294,3 +294,48 @@ func TestEventsOverGenerations(t *testing.T) {
 		t.Errorf("%v, %+v", *committed, st)
 	}
 }
+
+// F-64: a panic in the work on an event ends nothing but that event, or the batch that could not be committed: it is refused,
+// counted and on record, and what comes after it is taken.
+func TestF64_APanicRefusesTheEvent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		recorded := map[world.Refusal]int64{}
+		in, committed := newTestIntake(t, func(o *world.IntakeOptions) {
+			o.Batch = 2
+			prepare, commit := o.Prepare, o.Commit
+			o.Prepare = func(ctx context.Context, pkg string, e world.Event) world.Arrival {
+				if e.ID == "e-1" {
+					panic("prepare")
+				}
+				return prepare(ctx, pkg, e)
+			}
+			o.Commit = func(ctx context.Context, pkg, generation string, batch []world.Arrival) ([]bool, error) {
+				if batch[0].Fact.ID == "event:chat:e-2" {
+					panic("commit")
+				}
+				return commit(ctx, pkg, generation, batch)
+			}
+			o.Record = func(turned world.Turned) {
+				for why, n := range turned.Counts {
+					recorded[why] += n
+				}
+				panic("record")
+			}
+		})
+		s := in.Stream("chat", "gateway/chat#1", nil)
+		s.Agreed(true)
+		for n := range 6 { // in batches of two: 0 1, 2 3, 4 5
+			s.Event(numbered(n))
+		}
+		in.Started("chat")
+		in.Open()
+		in.Stop(t.Context())
+		st, _ := in.Stats("chat")
+		if st.Received != 6 || st.Committed != 3 || st.Refused[world.Internal] != 3 || st.Waiting != 0 || recorded[world.Internal] != 3 {
+			t.Errorf("%+v, recorded %v", st, recorded)
+		}
+		if got := fmt.Sprint(*committed); got != "[event:chat:e-0 event:chat:e-4 event:chat:e-5]" {
+			t.Errorf("committed %s", got)
+		}
+	})
+}

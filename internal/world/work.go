@@ -3,6 +3,8 @@ package world
 import (
 	"context"
 	"errors"
+	"fmt"
+	"runtime/debug"
 	"time"
 )
 
@@ -66,7 +68,19 @@ func (s *Stream) record() {
 			t.Total += n
 		}
 	})
-	s.in.o.Record(t)
+	s.guarded("record", func() { s.in.o.Record(t) })
+}
+
+// guarded runs what is not ours; ok is false if it has panicked. Events are a stranger's, and none may end the process (F-64).
+func (s *Stream) guarded(doing string, fn func()) (ok bool) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.in.o.Logger.Error("panic in the work on events", "provider", s.src.pkg, "doing", doing, "panic", fmt.Sprintf("%T", p), "stack", string(debug.Stack()))
+			ok = false
+		}
+	}()
+	fn()
+	return true
 }
 
 // take takes what the next commit is made of.
@@ -98,7 +112,14 @@ func (s *Stream) commitSome() bool {
 	var known []bool
 	for len(arrivals) > 0 {
 		var err error
-		if known, err = s.in.o.Commit(context.Background(), s.src.pkg, s.generation, arrivals); err == nil { // it has a bound of its own
+		if !s.guarded("commit", func() {
+			known, err = s.in.o.Commit(context.Background(), s.src.pkg, s.generation, arrivals) // it has a bound of its own
+		}) {
+			s.turn(Internal, len(arrivals)) // it would come again
+			arrivals = nil
+			break
+		}
+		if err == nil {
 			break
 		}
 		s.in.o.Logger.Warn("commit events", "provider", s.src.pkg, "events", len(arrivals), "err", err)
@@ -156,25 +177,34 @@ func (s *Stream) turn(why Refusal, n int) {
 // prepare makes facts of those payloads that are events.
 func (s *Stream) prepare(payloads [][]byte) []Arrival {
 	arrivals := make([]Arrival, 0, len(payloads))
-	if s.in.o.Admitted(s.src.pkg) != nil {
+	admitted := false
+	if s.guarded("ask for admission", func() { admitted = s.in.o.Admitted(s.src.pkg) == nil }); !admitted {
 		s.turn(NotAdmitted, len(payloads))
 		return arrivals
 	}
 	for _, p := range payloads {
-		e, err := ReadEvent(p)
-		if err == nil {
-			err = maySpeak(s.src.pkg, s.src.scopes, e.Scope)
+		why, a := Refusal(""), Arrival{}
+		if !s.guarded("prepare", func() { why, a = s.arrival(p) }) {
+			why = Internal
 		}
-		if no, ok := errors.AsType[*EventError](err); ok {
-			s.turn(no.Refusal, 1)
-			continue
-		}
-		a := s.in.o.Prepare(context.Background(), s.src.pkg, e)
-		if a.Refused != "" {
-			s.turn(a.Refused, 1)
+		if why != "" {
+			s.turn(why, 1)
 			continue
 		}
 		arrivals = append(arrivals, a)
 	}
 	return arrivals
+}
+
+// arrival makes a fact of one payload, or says why not.
+func (s *Stream) arrival(payload []byte) (Refusal, Arrival) {
+	e, err := ReadEvent(payload)
+	if err == nil {
+		err = maySpeak(s.src.pkg, s.src.scopes, e.Scope)
+	}
+	if no, ok := errors.AsType[*EventError](err); ok {
+		return no.Refusal, Arrival{}
+	}
+	a := s.in.o.Prepare(context.Background(), s.src.pkg, e)
+	return a.Refused, a
 }
