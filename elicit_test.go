@@ -72,8 +72,8 @@ func callText(t testing.TB, cs *mcp.ClientSession, tool string, arguments map[st
 	return string(b)
 }
 
-// R7.6, R7.4, F-53: a call that waits is put to the person behind the client, in both eras and on both wires, in our own words
-// and with secrets taken out. A yes lets exactly this call through, once, and is on record under that person's name; a no ends
+// R7.6, R7.4, F-53: a call that waits is put to the person behind the client, in both eras and on both wires, in our own words.
+// A call with a secret in it, which the form could not show, is not. A yes lets exactly this call through, once, and is on record under that person's name; a no ends
 // it; neither leaves it to the operator.
 func TestR7_6_TheClientIsAsked(t *testing.T) {
 	for _, wire := range []struct {
@@ -100,10 +100,10 @@ func TestR7_6_TheClientIsAsked(t *testing.T) {
 					answer.Content = map[string]any{"decision": decision}
 				}
 				before := count(t, ran)
-				text := fmt.Sprintf("%s %t %d, with %s", wire.revision, wire.pipe, n, aSecret)
+				text := fmt.Sprintf("%s %t %d, with words", wire.revision, wire.pipe, n)
 				must(t, callText(t, cs, "write_note", map[string]any{"text": text}), words...)
 				if len(asked) == 0 || !strings.Contains(asked[0].Message, "Tool: aur.mcp.ex.write_note\nEffect: EXTERNAL_SIDE_EFFECT\n") ||
-					!strings.Contains(asked[0].Message, fmt.Sprintf("%t %d, with ", wire.pipe, n)) || strings.Contains(asked[0].Message, aSecret) {
+					!strings.Contains(asked[0].Message, fmt.Sprintf("%t %d, with ", wire.pipe, n)) {
 					t.Errorf("%s %s: asked %d times: %+v", action, decision, len(asked), asked)
 				}
 				went := 0
@@ -128,7 +128,12 @@ func TestR7_6_TheClientIsAsked(t *testing.T) {
 			if _, err := g.Decide(t.Context(), ostiary.ApprovalDecision{ID: request.ID, Grant: true}); err != nil {
 				t.Fatal(err)
 			}
-			must(t, callText(t, cs, "write_note", map[string]any{"text": fmt.Sprintf("%s %t %d, with %s", wire.revision, wire.pipe, n, aSecret)}), `"status":"succeeded"`)
+			must(t, callText(t, cs, "write_note", map[string]any{"text": fmt.Sprintf("%s %t %d, with words", wire.revision, wire.pipe, n)}), `"status":"succeeded"`)
+			asked = nil
+			must(t, callText(t, cs, "write_note", map[string]any{"text": "a note with " + aSecret}), `"code":"approval_pending"`, "!"+aSecret)
+			if len(asked) != 0 {
+				t.Errorf("somebody was asked to agree to what is not shown: %s", asked[0].Message)
+			}
 			by := `"decider":"elicitation:` + wire.who + `","decision":`
 			must(t, g.records(), by+`"APPROVED_ONCE"`, by+`"REJECTED"`, "!"+aSecret)
 		})

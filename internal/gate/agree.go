@@ -76,7 +76,11 @@ func (p *passage) approvable() approval.Call {
 
 func (p *passage) ask(ctx context.Context) (approval.Question, error) {
 	c := p.approvable()
-	d, err := approval.Describe(c, func(key, text string) string { return p.gate.redact(ctx, key, text) })
+	d, err := approval.Describe(c, func(key, text string) string {
+		shown := p.gate.redact(ctx, key, text)
+		p.redacted = p.redacted || shown != text
+		return shown
+	})
 	if err != nil {
 		return approval.Question{}, err
 	}

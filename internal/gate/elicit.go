@@ -3,6 +3,8 @@ package gate
 import (
 	"context"
 	"errors"
+	"fmt"
+	"runtime/debug"
 
 	"github.com/ostiary/ostiary/call"
 	"github.com/ostiary/ostiary/internal/approval"
@@ -14,9 +16,13 @@ import (
 // person says is a decision like any other: it is taken on the request, on record, by a decider of its own name, and the
 // grant is spent at the intent. Whoever else decides first has decided.
 
-// elicits says whether the person behind the client may decide on the call.
+// elicits says whether the person behind the client may decide on the call. Nobody may agree in a form to what it does not
+// show: neither to arguments that the firewall wants looked at, nor to any in which something is redacted.
 func (p *passage) elicits() bool {
 	g := p.gate
+	if p.finding != nil || p.redacted {
+		return false
+	}
 	return g.o.Elicit != nil && g.o.Offers != nil && p.request.Export != "" && g.o.Elicit(p.tool.Package)
 }
 
@@ -117,6 +123,11 @@ func (p *passage) askMeanwhile(ctx context.Context, r *approval.Request) (stop f
 	done := make(chan struct{})
 	go func() { // ends when there is an answer, or with stop
 		defer close(done)
+		defer func() { // a panic of the edge is this question's fault alone, and no yes (F-64)
+			if v := recover(); v != nil {
+				p.gate.o.Logger.Error("panic while somebody was asked", "call", p.id, "request", id, "panic", fmt.Sprintf("%T", v), "stack", string(debug.Stack()))
+			}
+		}()
 		_ = p.consented(ctx, id, p.request.Ask(asking, q)) // the call that waits reads what was decided
 	}()
 	return func() {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ostiary/ostiary/call"
 	"github.com/ostiary/ostiary/internal/approval"
+	"github.com/ostiary/ostiary/internal/firewall"
 	"github.com/ostiary/ostiary/internal/gate"
 	"github.com/ostiary/ostiary/internal/store"
 )
@@ -166,5 +167,62 @@ func TestR7_6_NoCallWithoutAYes(t *testing.T) {
 	}
 	if through == 0 || replayed == 0 {
 		t.Errorf("%d calls went through, %d states were replayed: the property says little", through, replayed)
+	}
+}
+
+// R7.6: what a form cannot show, nobody agrees to in it: neither a call whose arguments the firewall wants looked at nor one
+// in whose arguments something is redacted is put to the person behind the client, in either way. It waits for the operator.
+func TestR7_6_WhatIsRedactedIsNotOffered(t *testing.T) {
+	s := open(t, t.TempDir())
+	defer s.Close()
+	on := true
+	f := eliciting(t, s, &on)
+	const secret = "ghp_16C7e42F292c6912E7710c838347Ae178B4a" // made up, of the shape of a token
+	of := func(a firewall.Action) firewall.Rules {
+		return firewall.Rules{Codes: map[firewall.Code]firewall.Action{"provider_token": a, "known_secret": a}}
+	}
+	asks, accepts := of(firewall.Ask), of(firewall.Accept)
+	for name, c := range map[string]struct {
+		tool    call.ToolID
+		args    string
+		rules   firewall.Rules
+		offered bool
+	}{
+		"plain":                      {"aur.mcp.p.ask", `{"n":1}`, accepts, true},
+		"the firewall asks":          {"aur.mcp.p.write", `{"text":"` + secret + `"}`, asks, false},
+		"the firewall asks as well":  {"aur.mcp.p.ask", `{"text":"a ` + secret + `"}`, asks, false},
+		"accepted, and not shown":    {"aur.mcp.p.ask", `{"text":"b ` + secret + `"}`, accepts, false},
+		"accepted, a name not shown": {"aur.mcp.p.ask", `{"` + secret + `":1}`, accepts, false},
+	} {
+		f.options.FirewallRules = func(*call.Descriptor) firewall.Rules { return c.rules }
+		f.remake(t)
+		for _, modern := range []bool{false, true} {
+			asked := false
+			r := call.Request{Principal: alice, Session: "s", Export: "x", Tool: c.tool, Arguments: []byte(c.args), AskBack: modern}
+			if !modern {
+				r.Ask = func(context.Context, call.Question) call.Consent { asked = true; return call.NoConsent }
+			}
+			reply := f.gate.Call(t.Context(), r)
+			if asked = asked || reply.Question != nil; asked != c.offered {
+				t.Errorf("%s, modern client %v: asked %v: %+v", name, modern, asked, reply.Outcome)
+			}
+			if reply.Outcome.Delivery != call.NotSent || reply.Outcome.Code != call.CodeApprovalPending {
+				t.Errorf("%s, modern client %v: %+v", name, modern, reply.Outcome)
+			}
+		}
+	}
+}
+
+// F-64: a panic of the edge that asks somebody is no yes, and ends nothing but the question.
+func TestF64_APanicWhileAskingIsNoYes(t *testing.T) {
+	s := open(t, t.TempDir())
+	defer s.Close()
+	on := true
+	f := eliciting(t, s, &on)
+	asked := false
+	r := call.Request{Principal: alice, Session: "s", Export: "x", Tool: "aur.mcp.p.ask", Arguments: []byte(`{"n":1}`),
+		Ask: func(context.Context, call.Question) call.Consent { asked = true; panic("the edge") }}
+	if o := f.gate.Call(t.Context(), r).Outcome; !asked || o.Delivery != call.NotSent || o.Code != call.CodeApprovalPending || f.calls.Load() != 0 {
+		t.Errorf("asked %v: %+v", asked, o)
 	}
 }

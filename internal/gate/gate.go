@@ -229,6 +229,8 @@ type passage struct {
 	foreign    bool        // the result has words of strangers in it
 	finding    *finding    // of step 6 or 11; nil: nothing was screened
 
+	redacted bool // a reviewer is not shown all of the arguments
+
 	owes   bool // a result was held
 	unkept bool // and could not be kept
 
