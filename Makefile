@@ -4,6 +4,7 @@ GO          ?= go
 BENCH_FLAGS ?=
 FUZZ_TIME   ?= 20s
 CROSS       ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
+PROGRAMS     = ^(TestF01_.*|TestScripts)$$
 STATICCHECK  = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 export CGO_ENABLED ?= 0
@@ -22,8 +23,9 @@ chat: build           ## two agents in one group chat, none of whom can talk pas
 test:                 ## all tests
 	$(GO) test ./...
 
-race:                 ## all tests with the race detector, which needs cgo
-	CGO_ENABLED=1 $(GO) test -race ./...
+race:                 ## all tests with the race detector, which needs cgo; those that start the program many times without it
+	CGO_ENABLED=1 $(GO) test -race -skip '$(PROGRAMS)' ./...
+	$(GO) test -run '$(PROGRAMS)' . ./internal/cli
 
 lint:                 ## gofmt, vet, staticcheck
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$unformatted" ]; then echo "gofmt is wanted by:" $$unformatted; exit 1; fi
