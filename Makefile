@@ -3,6 +3,7 @@
 GO          ?= go
 BENCH_FLAGS ?=
 FUZZ_TIME   ?= 20s
+FUZZ_PACKAGES ?= ./...
 CROSS       ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 PROGRAMS     = ^(TestF01_.*|TestScripts)$$
 STATICCHECK  = honnef.co/go/tools/cmd/staticcheck@v0.8.2
@@ -39,8 +40,8 @@ cross:                ## builds for all systems, without cgo; CROSS='darwin/arm6
 vet-cross:            ## vet, tests included, for the systems that this one is not
 	@set -e; for os in darwin windows; do echo "$$os"; CGO_ENABLED=0 GOOS=$$os $(GO) vet ./...; done
 
-fuzz:                 ## every fuzz target for FUZZ_TIME
-	sh scripts/fuzz $(FUZZ_TIME)
+fuzz:                 ## every fuzz target for FUZZ_TIME, or those of FUZZ_PACKAGES
+	sh scripts/fuzz $(FUZZ_TIME) $(FUZZ_PACKAGES)
 
 docs:                 ## writes the generated documents again
 	$(GO) test . ./internal/cli ./internal/config -update
