@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -19,6 +18,9 @@ import (
 // What was held is owed to the caller: when somebody has released it, the same call gets it, once, and nothing is sent a
 // second time. A repeat alone is no request for it: it may as well be a new wish, which an old answer would betray. So the
 // caller names the call that it means.
+
+// carriedOut begins what is advised about a result that nobody is asked to review any more.
+const carriedOut = "The call was carried out"
 
 // claim is what a call must be to be given the result of this one.
 func (p *passage) claim() (call.Digest, error) {
@@ -51,7 +53,8 @@ func (p *passage) owe(ctx context.Context, kind firewall.VerdictKind, o call.Out
 func (p *passage) howToCollect(o *call.Outcome) {
 	item := &p.finding.evidence.Item
 	if p.unkept {
-		p.complete(o) // in other words than before
+		p.advice = carriedOut + "."
+		p.complete(o)
 		o.Message += " (the result could not be kept, so nobody can release it)"
 	} else if p.gate.o.Opener != nil && !item.Claim.IsZero() && p.request.Export != "" {
 		o.Message += " When an operator has released it, make exactly this call with _meta[\"org.ostiary/call\"] = \"" + string(p.id) +
@@ -115,11 +118,11 @@ func (p *passage) collect(ctx context.Context) call.Reply {
 	case errors.Is(err, evidence.ErrHeld):
 		words = "nobody has released it yet"
 	case errors.Is(err, evidence.ErrDecided):
-		words = "it must not be let in"
+		p.advice = carriedOut + "; of its result: it must not be let in."
 	case errors.Is(err, evidence.ErrDelivered):
-		words = "its result was released, and you were given it already"
+		p.meaning, p.advice = "The result was let in.", carriedOut+"; its result was released, and you were given it already."
 	case errors.Is(err, evidence.ErrOver):
-		words = "it is no longer kept"
+		p.advice, words = carriedOut+".", "it is no longer kept"
 	case errors.Is(err, store.ErrUnavailable), ctx.Err() != nil:
 		return p.turnBack(ctx, approvalRefusal(err))
 	default:
@@ -128,15 +131,8 @@ func (p *passage) collect(ctx context.Context) call.Reply {
 	}
 	p.refuse(ctx, call.CodeWithheld, err.Error()) // on record: this request was given nothing
 	// What is said is about the call whose result it is: something was sent then.
-	p.unkept = errors.Is(err, evidence.ErrOver)
 	o := p.earlier(ctx, id)
-	info := call.CodeWithheld.Info()
-	switch { // nothing waits for a review that has been
-	case errors.Is(err, evidence.ErrDelivered):
-		o.Message = strings.NewReplacer(info.Meaning, "The result was let in.", info.Advice, "The call was carried out; "+words+".").Replace(o.Message)
-	case errors.Is(err, evidence.ErrDecided):
-		o.Message = strings.Replace(o.Message, info.Advice, "The call was carried out; of its result: "+words+".", 1)
-	default:
+	if words != "" {
 		o.Message += " (" + words + ")"
 	}
 	return call.Reply{Outcome: o}

@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"cmp"
 	"context"
 	"strings"
 
@@ -160,8 +161,8 @@ func (p *passage) complete(o *call.Outcome) {
 	case o.Delivery == call.NotSent && (o.Code == call.CodeProviderLost || o.Code == call.CodeDeadlineExceeded || o.Code == call.CodeCancelled || o.Code == call.CodeProtocolError):
 		o.Retry = call.SafeRetry
 	}
-	if p.unkept && o.Code == call.CodeWithheld { // then there is nothing to review
-		info.Advice = "The call was carried out."
+	if o.Code == call.CodeWithheld {
+		info.Meaning, info.Advice = cmp.Or(p.meaning, info.Meaning), cmp.Or(p.advice, info.Advice)
 	}
 	o.Message = message(*o, info)
 }
