@@ -11,10 +11,7 @@ import (
 
 // Run runs the suite. open returns an empty store, which the suite closes; it may use t.Cleanup for what is beneath.
 func Run(t *testing.T, open func(t *testing.T) store.Store) {
-	for _, c := range []struct {
-		name string
-		test func(*testing.T, store.Store)
-	}{
+	each(t, open, []testCase{
 		{"Append", testAppend},
 		{"AppendOddKeys", testAppendOddKeys},
 		{"AppendBadBody", testAppendBadBody},
@@ -51,7 +48,17 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"Pins", testPins},
 		{"Quarantines", testQuarantines},
 		{"AdmissionIsUndone", testAdmissionIsUndone},
-	} {
+	})
+}
+
+type testCase struct {
+	name string
+	test func(*testing.T, store.Store)
+}
+
+// each runs tests, each on a store of its own.
+func each(t *testing.T, open func(t *testing.T) store.Store, tests []testCase) {
+	for _, c := range tests {
 		t.Run(c.name, func(t *testing.T) {
 			s := open(t)
 			t.Cleanup(func() {

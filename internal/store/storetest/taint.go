@@ -14,26 +14,13 @@ import (
 // RunTaints runs the suite of policy.Tx and policy.View, as [Run] does that of the ledger. reopen closes a store and opens
 // what it has left behind.
 func RunTaints(t *testing.T, open func(t *testing.T) store.Store, reopen func(t *testing.T, s store.Store) store.Store) {
-	for _, c := range []struct {
-		name string
-		test func(*testing.T, store.Store)
-	}{
+	each(t, open, []testCase{
 		{"Taint", testTaint},
 		{"TaintNeverShrinks", testTaintNeverShrinks},
 		{"TaintAtomicity", testTaintAtomicity},
 		{"TaintDropped", testTaintDropped},
 		{"TaintConcurrent", testTaintConcurrent},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			s := open(t)
-			t.Cleanup(func() {
-				if err := s.Close(); err != nil {
-					t.Errorf("close: %v", err)
-				}
-			})
-			c.test(t, s)
-		})
-	}
+	})
 	// a restart between two calls keeps the taint.
 	t.Run("TaintSurvivesRestart", func(t *testing.T) {
 		s := open(t)

@@ -21,27 +21,14 @@ import (
 // RunWorld runs the suite of world.Tx and world.View, as [Run] does that of the ledger. reopen closes a store and opens what
 // it has left behind.
 func RunWorld(t *testing.T, open func(t *testing.T) store.Store, reopen func(t *testing.T, s store.Store) store.Store) {
-	for _, c := range []struct {
-		name string
-		test func(*testing.T, store.Store)
-	}{
+	each(t, open, []testCase{
 		{"Commits", testCommits},
 		{"CommitsOfATransaction", testCommitsOfATransaction},
 		{"FactsAreUndone", testFactsAreUndone},
 		{"BadFacts", testBadFacts},
 		{"ScopeHeads", testScopeHeads},
 		{"FactsConcurrent", testFactsConcurrent},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			s := open(t)
-			t.Cleanup(func() {
-				if err := s.Close(); err != nil {
-					t.Errorf("close: %v", err)
-				}
-			})
-			c.test(t, s)
-		})
-	}
+	})
 	t.Run("WorldIsAJournal", func(t *testing.T) { testWorldIsAJournal(t, open, reopen) })
 }
 
