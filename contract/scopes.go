@@ -2,13 +2,11 @@ package contract
 
 import (
 	"context"
-	stdjson "encoding/json"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -36,9 +34,15 @@ func Declare(t *mcp.Tool, s Scopes) error {
 	if _, ok := t.Meta[ToolContract]; ok {
 		return fail(errors.New("they are declared already"))
 	}
-	properties, err := propertiesOf(t)
+	if t.InputSchema == nil {
+		return fail(errors.New("it has no input schema yet: set it, or use contract.AddTool"))
+	}
+	schema, err := json.Marshal(t.InputSchema) // as the SDK will
 	if err != nil {
-		return fail(err)
+		return fail(fmt.Errorf("input schema: %w", err))
+	}
+	if schema[0] != '{' {
+		return fail(errors.New("the input schema is not an object"))
 	}
 	said := map[string]any{}
 	for _, list := range []struct {
@@ -48,7 +52,10 @@ func Declare(t *mcp.Tool, s Scopes) error {
 		if list.templates == nil {
 			continue
 		}
-		if err := checkTemplates(list.templates, properties); err != nil {
+		if len(list.templates) == 0 {
+			return fail(fmt.Errorf("%s: the list is empty: leave it nil for the default", list.name))
+		}
+		if _, err := world.ParseTemplates(list.templates, schema); err != nil {
 			return fail(fmt.Errorf("%s: %w", list.name, err))
 		}
 		said[list.name] = slices.Clone(list.templates)
@@ -87,71 +94,4 @@ func AddTool[In, Out any](s *mcp.Server, t *mcp.Tool, scopes Scopes, h mcp.ToolH
 		return r, out, err
 	})
 	return nil
-}
-
-// maxTemplates bounds each of the two lists, as hosts do.
-const maxTemplates = 64
-
-func checkTemplates(templates []string, properties map[string]jsontext.Value) error {
-	if len(templates) == 0 {
-		return errors.New("the list is empty: leave it nil for the default")
-	}
-	if len(templates) > maxTemplates {
-		return fmt.Errorf("%d templates: at most %d are possible", len(templates), maxTemplates)
-	}
-	for i, s := range templates {
-		t, err := world.ParseTemplate(s)
-		if err != nil {
-			return err
-		}
-		if slices.Contains(templates[:i], s) {
-			return fmt.Errorf("scope template %q: it is there twice", s)
-		}
-		for _, name := range t.Properties() {
-			p, ok := properties[name]
-			if !ok {
-				return fmt.Errorf("scope template %q: the input schema has no property %s at its top level", s, name)
-			}
-			if !fits(p) {
-				return fmt.Errorf("scope template %q: the property %s is neither text nor an integer", s, name)
-			}
-		}
-	}
-	return nil
-}
-
-// fits says whether some value of a property could stand in a scope, by the property's schema. What that leaves open the
-// host looks at with each call's own argument.
-func fits(schema jsontext.Value) bool {
-	if schema.Kind() != '{' {
-		return schema.Kind() != 'f'
-	}
-	var of struct {
-		Type any `json:"type"`
-	}
-	if json.Unmarshal(schema, &of) != nil {
-		return false
-	}
-	types, several := of.Type.([]any)
-	if !several {
-		types = []any{of.Type}
-	}
-	return slices.ContainsFunc(types, func(t any) bool { return t == nil || t == "string" || t == "integer" || t == "number" })
-}
-
-func propertiesOf(t *mcp.Tool) (map[string]jsontext.Value, error) {
-	if t.InputSchema == nil {
-		return nil, errors.New("it has no input schema yet: set it, or use contract.AddTool")
-	}
-	raw, err := stdjson.Marshal(t.InputSchema) // as the SDK will
-	if err != nil {
-		return nil, fmt.Errorf("input schema: %w", err)
-	}
-	var schema struct {
-		Properties map[string]jsontext.Value `json:"properties"`
-	}
-	if err := json.Unmarshal(raw, &schema); err != nil {
-		return nil, fmt.Errorf("input schema: %w", err)
-	}
-	return schema.Properties, nil
 }

@@ -225,31 +225,10 @@ func (i *Item) contract() {
 
 // contractIn is what a definition says of its contract, if it says anything.
 func contractIn(definition []byte) map[string][]byte {
-	if said := member(member(definition, "_meta"), contractKey); said != nil {
+	tool, _ := drift.Members(definition)
+	meta, _ := drift.Members(tool["_meta"])
+	if said, ok := meta[contractKey]; ok {
 		return map[string][]byte{contractKey: said}
-	}
-	return nil
-}
-
-// member is one member of an object; nil if there is none.
-func member(raw []byte, name string) []byte {
-	dec := jsontext.NewDecoder(bytes.NewReader(raw))
-	if t, err := dec.ReadToken(); err != nil || t.Kind() != '{' {
-		return nil
-	}
-	for dec.PeekKind() == '"' {
-		t, err := dec.ReadToken()
-		if err != nil {
-			return nil
-		}
-		wanted := t.String() == name
-		v, err := dec.ReadValue()
-		if err != nil {
-			return nil
-		}
-		if wanted {
-			return v.Clone()
-		}
 	}
 	return nil
 }

@@ -83,8 +83,8 @@ func differing(at string, a, b []byte, depth int) []string {
 	if errA == nil && errB == nil && bytes.Equal(ca, cb) || bytes.Equal(a, b) {
 		return nil
 	}
-	ma, okA := members(a)
-	mb, okB := members(b)
+	ma, okA := Members(a)
+	mb, okB := Members(b)
 	if depth == 0 || !okA || !okB {
 		if at == "" {
 			at = "/"
@@ -107,8 +107,8 @@ func differing(at string, a, b []byte, depth int) []string {
 	return out
 }
 
-// members reads the members of an object; ok is false for anything else.
-func members(raw []byte) (m map[string]jsontext.Value, ok bool) {
+// Members reads the members of an object; ok is false for anything else.
+func Members(raw []byte) (m map[string]jsontext.Value, ok bool) {
 	d := jsontext.NewDecoder(bytes.NewReader(raw))
 	if t, err := d.ReadToken(); err != nil || t.Kind() != '{' {
 		return nil, false
@@ -125,6 +125,9 @@ func members(raw []byte) (m map[string]jsontext.Value, ok bool) {
 			return nil, false
 		}
 		m[name] = v.Clone()
+	}
+	if _, err := d.ReadToken(); err != nil {
+		return nil, false
 	}
 	return m, true
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ostiary/ostiary/internal/drift"
 	"github.com/ostiary/ostiary/internal/world"
 )
 
@@ -30,7 +31,7 @@ func shown(s world.Scopes) string {
 // R4.3, R4.4: what a tool's definition may say of its scopes; R4.2: nothing without the contract.
 func TestR4_3_Scopes(t *testing.T) {
 	const def = "o aurora:mcp:chat;p aurora:mcp:chat;"
-	many := make([]string, maxTemplates+1)
+	many := make([]string, world.MaxTemplates+1)
 	for i := range many {
 		many[i] = fmt.Sprintf(`"qq:%d"`, i)
 	}
@@ -127,9 +128,9 @@ func FuzzR4_3_Scopes(f *testing.F) {
 		if len(got.Observe) == 0 || len(got.Publish) == 0 {
 			t.Fatal("no scopes")
 		}
-		tool, _ := objectOf(definition)
-		schema, _ := objectOf(tool["inputSchema"])
-		properties, _ := objectOf(schema["properties"])
+		tool, _ := drift.Members(definition)
+		schema, _ := drift.Members(tool["inputSchema"])
+		properties, _ := drift.Members(schema["properties"])
 		for _, list := range [][]world.Template{got.Observe, got.Publish} {
 			for _, tpl := range list {
 				if again, err := world.ParseTemplate(tpl.String()); err != nil || again.String() != tpl.String() {

@@ -139,34 +139,41 @@ func scalar(raw jsontext.Value) (string, error) {
 // Arguments are the top-level members of a call's arguments, raw.
 type Arguments map[string]jsontext.Value
 
-// ReadArguments takes the raw object of a call's arguments apart; nil is none. The values are parts of raw.
-func ReadArguments(raw []byte) (Arguments, error) {
-	a := Arguments{}
+// readArguments takes the raw object of a call's arguments apart; nil is none.
+func readArguments(raw []byte) (Arguments, error) {
 	if raw == nil {
-		return a, nil
+		return nil, nil
 	}
+	a, err := members(raw)
+	if err != nil {
+		return nil, fmt.Errorf("read arguments: %w", err)
+	}
+	return a, nil
+}
+
+// members reads the members of an object.
+func members(raw []byte) (map[string]jsontext.Value, error) {
 	dec := jsontext.NewDecoder(bytes.NewReader(raw))
 	if t, err := dec.ReadToken(); err != nil {
-		return nil, fmt.Errorf("read arguments: %w", err)
+		return nil, err
 	} else if t.Kind() != '{' {
-		return nil, errors.New("read arguments: not an object")
+		return nil, errors.New("not an object")
 	}
+	m := map[string]jsontext.Value{}
 	for dec.PeekKind() == '"' {
 		name, err := dec.ReadToken()
 		if err != nil {
-			return nil, fmt.Errorf("read arguments: %w", err)
+			return nil, err
 		}
 		key := name.String()
 		v, err := dec.ReadValue()
 		if err != nil {
-			return nil, fmt.Errorf("read arguments: %w", err)
+			return nil, err
 		}
-		a[key] = v.Clone()
+		m[key] = v.Clone()
 	}
-	if _, err := dec.ReadToken(); err != nil {
-		return nil, fmt.Errorf("read arguments: %w", err)
-	}
-	return a, nil
+	_, err := dec.ReadToken()
+	return m, err
 }
 
 // Scopes are what one tool observes and publishes, as templates (R4.3).
@@ -189,11 +196,9 @@ type Resolved struct {
 // Resolve says which scopes a call with these arguments observes and publishes (R4.5).
 func (s Scopes) Resolve(arguments []byte) (Resolved, error) {
 	var a Arguments
-	if s.fixed() {
-		a = nil // nothing is looked up: most tools are like this
-	} else {
+	if !s.fixed() { // most tools are: nothing is looked up for them
 		var err error
-		if a, err = ReadArguments(arguments); err != nil {
+		if a, err = readArguments(arguments); err != nil {
 			return Resolved{}, err
 		}
 	}
