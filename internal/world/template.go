@@ -54,7 +54,7 @@ func ParseTemplate(s string) (Template, error) {
 		sample.WriteString(p)
 	}
 	if err := CheckScope(call.Scope(sample.String())); err != nil {
-		if len(t.parts) == 1 {
+		if t.fixed() {
 			return t, err
 		}
 		return t, fmt.Errorf("scope template %q: %w (with x for each placeholder)", s, err)
@@ -78,6 +78,9 @@ func checkProperty(name string) error {
 // String is the template as it was written.
 func (t Template) String() string { return t.source }
 
+// fixed says that there are no placeholders.
+func (t Template) fixed() bool { return len(t.parts) == 1 }
+
 // Properties lists the properties that the template refers to.
 func (t Template) Properties() []string {
 	var names []string
@@ -90,7 +93,7 @@ func (t Template) Properties() []string {
 // Resolve puts the arguments of one call in place of the placeholders, and checks what that makes (R4.5). Only text and
 // integers may stand in a scope, and neither may add a segment to it.
 func (t Template) Resolve(arguments Arguments) (call.Scope, error) {
-	if len(t.parts) == 1 {
+	if t.fixed() {
 		return call.Scope(t.source), nil
 	}
 	b := new(strings.Builder)
@@ -225,16 +228,17 @@ var ErrForeignPublish = errors.New("it stands for another provider, and only tha
 // may come to do so is looked at with each call.
 func (s Scopes) CheckPublish() error {
 	for _, t := range s.Publish {
-		if len(t.parts) == 1 && foreign(s.Owner, call.Scope(t.source)) {
+		if t.fixed() && foreign(s.Owner, call.Scope(t.source)) {
 			return fmt.Errorf("scope %s: %w", t.source, ErrForeignPublish)
 		}
 	}
 	return nil
 }
 
+// fixed says that the scopes are the same whatever the arguments are.
 func (s Scopes) fixed() bool {
-	fixed := func(t Template) bool { return len(t.parts) == 1 }
-	return !slices.ContainsFunc(s.Observe, func(t Template) bool { return !fixed(t) }) && !slices.ContainsFunc(s.Publish, func(t Template) bool { return !fixed(t) })
+	open := func(t Template) bool { return !t.fixed() }
+	return !slices.ContainsFunc(s.Observe, open) && !slices.ContainsFunc(s.Publish, open)
 }
 
 func resolve(templates []Template, a Arguments) ([]call.Scope, error) {

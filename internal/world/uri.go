@@ -2,6 +2,7 @@ package world
 
 import (
 	"errors"
+	"net/url"
 	"strings"
 
 	"github.com/ostiary/ostiary/call"
@@ -27,39 +28,13 @@ func ParseURI(uri string) (call.Scope, error) {
 	if len(uri) > maxURI || len(uri) < len(uriPrefix) || !strings.EqualFold(uri[:len(uriPrefix)], uriPrefix) {
 		return "", errURI
 	}
-	rest := uri[len(uriPrefix):]
-	scope := make([]byte, 0, len(rest))
-	for i := 0; i < len(rest); i++ {
-		c := rest[i]
-		if c == '%' {
-			if i+2 >= len(rest) {
-				return "", errURI
-			}
-			high, low := unhex(rest[i+1]), unhex(rest[i+2])
-			if high < 0 || low < 0 {
-				return "", errURI
-			}
-			c = byte(high<<4 | low)
-			i += 2
-		}
-		scope = append(scope, c)
+	scope, err := url.PathUnescape(uri[len(uriPrefix):])
+	if err != nil {
+		return "", errURI
 	}
 	s := call.Scope(scope)
 	if err := CheckScope(s); err != nil {
 		return "", err
 	}
 	return s, nil
-}
-
-// unhex is the value of a hexadecimal digit, -1 if c is none.
-func unhex(c byte) int {
-	switch {
-	case c >= '0' && c <= '9':
-		return int(c - '0')
-	case c >= 'a' && c <= 'f':
-		return int(c-'a') + 10
-	case c >= 'A' && c <= 'F':
-		return int(c-'A') + 10
-	}
-	return -1
 }
