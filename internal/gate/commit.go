@@ -60,10 +60,8 @@ func (p *passage) commitIntent(ctx context.Context) (no *refusal, uncertain bool
 				return err
 			}
 		}
-		if reads != 0 {
-			if err := tx.PutTaint(p.request.Principal.ID, p.request.Session, reads); err != nil {
-				return err
-			}
+		if err := p.reader().put(tx, reads); err != nil {
+			return err
 		}
 		if err := tx.Append(entry); err != nil {
 			return err
@@ -90,29 +88,20 @@ func (p *passage) commitOutcome(ctx context.Context, reply call.Reply, answer ca
 	var at world.Place
 	unkept := false
 	err := p.write(ctx, relaxed, func(tx store.Tx) error {
-		if reads != 0 {
-			if err := tx.PutTaint(p.request.Principal.ID, p.request.Session, reads); err != nil {
-				return err
-			}
+		if err := p.reader().put(tx, reads); err != nil {
+			return err
 		}
-		put, err := putOutcome(tx, entry, held, fact)
+		put, lost, err := putOutcome(tx, entry, held, fact)
 		if err != nil {
 			return err
 		}
-		if held != nil {
-			item, _, err := tx.Evidence(held.Item.ID)
-			if err != nil {
-				return err
-			}
-			unkept = item.State == evidence.Purged
-		}
 		if p.asking != nil { // then the result is held, and the transaction is waited for
-			if err := p.askRelease(tx); err != nil {
+			if err := p.askRelease(tx, lost); err != nil {
 				return err
 			}
 		}
 		if !relaxed {
-			at = put
+			at, unkept = put, lost
 		}
 		return tx.CloseIntent(p.id)
 	})
@@ -127,23 +116,23 @@ func (p *passage) commitOutcome(ctx context.Context, reply call.Reply, answer ca
 }
 
 // appendHolding records how a call has ended, and keeps what was held of it. If that could not be kept as it was, the
-// record of that comes right behind.
-func appendHolding(tx store.Tx, end ledger.Entry, held *evidence.Sealed) error {
+// record of that comes right behind: it is lost.
+func appendHolding(tx store.Tx, end ledger.Entry, held *evidence.Sealed) (lost bool, err error) {
 	if held == nil {
-		return tx.Append(end)
+		return false, tx.Append(end)
 	}
 	item, err := evidence.Keep(tx, *held)
 	if err != nil {
-		return err
+		return false, err
 	}
 	if err := tx.Append(end); err != nil || item.State != evidence.Purged {
-		return err
+		return false, err
 	}
 	end.Kind, end.Principal = ledger.KindEvidenceDecided, item.Purge.By
 	if end.Body, err = item.Record(); err != nil {
-		return err
+		return false, err
 	}
-	return tx.Append(end)
+	return true, tx.Append(end)
 }
 
 func (p *passage) write(ctx context.Context, relaxed bool, fn func(store.Tx) error) error {

@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -53,8 +54,7 @@ func (p *passage) owe(ctx context.Context, kind firewall.VerdictKind, o call.Out
 func (p *passage) howToCollect(o *call.Outcome) {
 	item := &p.finding.evidence.Item
 	if p.unkept {
-		p.advice = carriedOut + "."
-		p.complete(o)
+		retell(o, "", carriedOut+".")
 		o.Message += " (the result could not be kept, so nobody can release it)"
 	} else if p.gate.o.Opener != nil && !item.Claim.IsZero() && p.request.Export != "" {
 		o.Message += " When an operator has released it, make exactly this call with _meta[\"org.ostiary/call\"] = \"" + string(p.id) +
@@ -63,14 +63,13 @@ func (p *passage) howToCollect(o *call.Outcome) {
 	o.Message += " (evidence " + string(item.ID) + ")"
 }
 
-// askRelease asks for the release of the result, in the transaction that keeps it.
-func (p *passage) askRelease(tx store.Tx) error {
+// askRelease asks for the release of the result, in the transaction that keeps it, unless there was no room for it.
+func (p *passage) askRelease(tx store.Tx, lost bool) error {
 	p.release = approval.Request{}
-	item, _, err := tx.Evidence(p.finding.evidence.Item.ID)
-	if err != nil || item.State != evidence.Held { // there was no room for it
-		return err
+	if lost {
+		return nil
 	}
-	r, err := p.gate.o.Approvals.AskRelease(tx, *p.asking, string(item.ID), p.gate.o.Now())
+	r, err := p.gate.o.Approvals.AskRelease(tx, *p.asking, string(p.finding.evidence.Item.ID), p.gate.o.Now())
 	if _, refused := errors.AsType[*approval.Refusal](err); refused {
 		return nil // too much is asked already; it stays held, and can be released all the same
 	}
@@ -111,18 +110,18 @@ func (p *passage) collect(ctx context.Context) call.Reply {
 	if err == nil {
 		return reply
 	}
-	words := ""
+	var meaning, advice, words string // nothing waits for a review that has been, or cannot be
 	switch {
 	case errors.Is(err, evidence.ErrUnknown):
 		return p.refuseSaying(ctx, call.CodeInvalidRequest, err.Error(), "no result is held for this very call of yours under the id in _meta[\"org.ostiary/call\"]")
 	case errors.Is(err, evidence.ErrHeld):
 		words = "nobody has released it yet"
 	case errors.Is(err, evidence.ErrDecided):
-		p.advice = carriedOut + "; of its result: it must not be let in."
+		advice = carriedOut + "; of its result: it must not be let in."
 	case errors.Is(err, evidence.ErrDelivered):
-		p.meaning, p.advice = "The result was let in.", carriedOut+"; its result was released, and you were given it already."
+		meaning, advice = "The result was let in.", carriedOut+"; its result was released, and you were given it already."
 	case errors.Is(err, evidence.ErrOver):
-		p.advice, words = carriedOut+".", "it is no longer kept"
+		advice, words = carriedOut+".", "it is no longer kept"
 	case errors.Is(err, store.ErrUnavailable), ctx.Err() != nil:
 		return p.turnBack(ctx, approvalRefusal(err))
 	default:
@@ -132,10 +131,19 @@ func (p *passage) collect(ctx context.Context) call.Reply {
 	p.refuse(ctx, call.CodeWithheld, err.Error()) // on record: this request was given nothing
 	// What is said is about the call whose result it is: something was sent then.
 	o := p.earlier(ctx, id)
+	retell(&o, meaning, advice)
 	if words != "" {
 		o.Message += " (" + words + ")"
 	}
 	return call.Reply{Outcome: o}
+}
+
+// retell says of a withheld result what its meaning is and what to do, in other words than the usual; "": in those.
+func retell(o *call.Outcome, meaning, advice string) {
+	if info := o.Code.Info(); o.Code == call.CodeWithheld { // an effect that is unknown has a code of its own, and is what matters
+		info.Meaning, info.Advice = cmp.Or(meaning, info.Meaning), cmp.Or(advice, info.Advice)
+		o.Message = message(*o, info)
+	}
 }
 
 // earlier is what is known of a call whose result is withheld.
@@ -195,10 +203,8 @@ func (p *passage) deliver(ctx context.Context, id evidence.ID) (call.Reply, erro
 		if err != nil {
 			return err
 		}
-		if reads != 0 {
-			if err := tx.PutTaint(p.request.Principal.ID, p.request.Session, reads); err != nil {
-				return err
-			}
+		if err := p.reader().put(tx, reads); err != nil {
+			return err
 		}
 		entry := p.entry(ledger.KindResultDelivered, deliveredBody(&given))
 		entry.CallID = given.CallID

@@ -233,8 +233,6 @@ type passage struct {
 
 	owes   bool // a result was held
 	unkept bool // and could not be kept
-	// What is said of a held result in place of the usual words; "": those.
-	meaning, advice string
 
 	asking  *approval.Question // about the release of the result; nil: none is asked
 	release approval.Request   // what came of it

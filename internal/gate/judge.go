@@ -75,6 +75,14 @@ func (p *passage) reader() reader { return reader{p.request.Principal.ID, p.requ
 // reader is who has read something: a principal's session.
 type reader struct{ principal, session string }
 
+// put writes what has been read beside what is written already.
+func (r reader) put(tx store.Tx, t policy.Taint) error {
+	if t == 0 { // else the store would look it up
+		return nil
+	}
+	return tx.PutTaint(r.principal, r.session, t)
+}
+
 // taints are those that this gate has seen or set. A taint is in here before it is handed to the store, which may write it
 // later; what is not in here is in the store.
 type taints struct {

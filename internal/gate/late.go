@@ -31,13 +31,11 @@ type late struct {
 }
 
 type lateOutcome struct {
-	entry     ledger.Entry
-	refused   *ledger.Entry // what is written instead if there is no intent; nil: nothing
-	held      *evidence.Sealed
-	fact      *world.Fact
-	principal string
-	session   string
-	reads     policy.Taint
+	entry   ledger.Entry
+	refused *ledger.Entry // what is written instead if there is no intent; nil: nothing
+	held    *evidence.Sealed
+	fact    *world.Fact
+	reads   policy.Taint
 }
 
 func (o *lateOutcome) bytes() int {
@@ -59,12 +57,10 @@ func (o *lateOutcome) write(tx store.Tx) error {
 		}
 		return nil
 	}
-	if o.reads != 0 {
-		if err := tx.PutTaint(o.principal, o.session, o.reads); err != nil {
-			return err
-		}
+	if err := (reader{o.entry.Principal, o.entry.Session}).put(tx, o.reads); err != nil {
+		return err
 	}
-	_, err := putOutcome(tx, o.entry, o.held, o.fact)
+	_, _, err := putOutcome(tx, o.entry, o.held, o.fact)
 	return err
 }
 
@@ -75,8 +71,7 @@ func passing(err error) bool {
 
 // writeLater keeps an outcome that could not be written, together with what the caller was told in its place.
 func (p *passage) writeLater(o call.Outcome, told call.Code, answer call.Answer) {
-	l := &lateOutcome{entry: p.entry(ledger.KindCallOutcome, outcomeBody(call.Reply{Outcome: o}, answer, p.finding, told)), held: p.held(), fact: p.fact(o),
-		principal: p.request.Principal.ID, session: p.request.Session, reads: p.reads(o)}
+	l := &lateOutcome{entry: p.entry(ledger.KindCallOutcome, outcomeBody(call.Reply{Outcome: o}, answer, p.finding, told)), held: p.held(), fact: p.fact(o), reads: p.reads(o)}
 	p.gate.keepLate(l)
 }
 

@@ -1,7 +1,6 @@
 package gate
 
 import (
-	"cmp"
 	"context"
 	"strings"
 
@@ -27,7 +26,8 @@ func (p *passage) refuseSaying(ctx context.Context, code call.Code, detail, sayi
 	var err error
 	if held := p.held(); held != nil {
 		err = p.gate.o.Store.Update(ctx, func(tx store.Tx) error {
-			return appendHolding(tx, entry, held)
+			_, err := appendHolding(tx, entry, held)
+			return err
 		})
 	} else {
 		err = p.gate.o.Store.Enqueue(ctx, func(tx store.Tx) error { return tx.Append(entry) })
@@ -161,9 +161,6 @@ func (p *passage) complete(o *call.Outcome) {
 	case o.Delivery == call.NotSent && (o.Code == call.CodeProviderLost || o.Code == call.CodeDeadlineExceeded || o.Code == call.CodeCancelled || o.Code == call.CodeProtocolError):
 		o.Retry = call.SafeRetry
 	}
-	if o.Code == call.CodeWithheld {
-		info.Meaning, info.Advice = cmp.Or(p.meaning, info.Meaning), cmp.Or(p.advice, info.Advice)
-	}
 	o.Message = message(*o, info)
 }
 
@@ -233,7 +230,7 @@ func (g *Gate) Recover(ctx context.Context) (closed int, err error) {
 			if len(i.Publish) > 0 { // else it was opened by a version that did not publish
 				fact = factOf(i.CallID, i.Tool, i.Provider, i.Publish, o)
 			}
-			if _, err := putOutcome(tx, e, nil, fact); err != nil {
+			if _, _, err := putOutcome(tx, e, nil, fact); err != nil {
 				return err
 			}
 			if err := tx.CloseIntent(i.CallID); err != nil {

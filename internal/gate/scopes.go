@@ -205,16 +205,18 @@ func factOf(id call.ID, tool call.ToolID, pkg string, publish []call.Scope, o ca
 	return f
 }
 
-// putOutcome appends the outcome of a call, with what was held of it, and puts its fact: the record says where.
-func putOutcome(tx store.Tx, outcome ledger.Entry, held *evidence.Sealed, fact *world.Fact) (at world.Place, err error) {
+// putOutcome appends the outcome of a call, with what was held of it, and puts its fact: the record says where. What was held
+// may be lost.
+func putOutcome(tx store.Tx, outcome ledger.Entry, held *evidence.Sealed, fact *world.Fact) (at world.Place, lost bool, err error) {
 	if fact != nil {
 		fact.Time = outcome.Time
 		if at, _, err = tx.PutFact(*fact); err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		outcome.Body = worldBody(outcome.Body, fact.ID, fact.Scopes, at)
 	}
-	return at, appendHolding(tx, outcome, held)
+	lost, err = appendHolding(tx, outcome, held)
+	return at, lost, err
 }
 
 // seenAfter is what the caller has seen after the call (R5.6): what it stated, and the call's own commit where nothing
