@@ -127,11 +127,11 @@ func (h *Host) WorldDelta(ctx context.Context, scope call.Scope, after int64, li
 	if limit <= 0 {
 		limit = deltaDefault
 	}
-	news, heads, err := h.aboveFrontier(ctx, call.Frontier{scope: after}, min(limit, deltaMost))
+	news, err := h.aboveFrontier(ctx, call.Frontier{scope: after}, min(limit, deltaMost))
 	if err != nil {
 		return page, err
 	}
-	page.Commits, page.Head, page.More = append(page.Commits, news.Commits...), heads[scope], news.More > 0
+	page.Commits, page.Head, page.More = append(page.Commits, news.Commits...), news.Heads[scope], news.More > 0
 	return page, nil
 }
 
@@ -144,7 +144,7 @@ func (h *Host) WorldNext(ctx context.Context, seen call.Frontier, wait time.Dura
 	defer cancel()
 	changed := h.store.Watch(watching)
 	for {
-		news, _, err := h.aboveFrontier(ctx, seen, deltaDefault)
+		news, err := h.aboveFrontier(ctx, seen, deltaDefault)
 		if err != nil {
 			return WorldNews{}, err
 		}
@@ -182,26 +182,22 @@ func (h *Host) WorldWatch(ctx context.Context, seen call.Frontier, yield func(ca
 	}
 }
 
-// aboveFrontier reads what stands above a frontier, and where its scopes stand.
-func (h *Host) aboveFrontier(ctx context.Context, seen call.Frontier, limit int) (news world.News, heads call.Frontier, err error) {
+// aboveFrontier reads what stands above a frontier.
+func (h *Host) aboveFrontier(ctx context.Context, seen call.Frontier, limit int) (news world.News, err error) {
 	if err := world.CheckFrontier(seen); err != nil {
-		return news, nil, fmt.Errorf("%w: %w", ErrInvalidQuery, err)
+		return news, fmt.Errorf("%w: %w", ErrInvalidQuery, err)
 	}
-	heads = make(call.Frontier, len(seen))
 	err = h.store.View(ctx, func(v store.View) (err error) {
-		for s, seq := range seen {
-			if heads[s], err = v.ScopeHead(s); err != nil {
-				return err
-			}
-			if heads[s] < seq {
-				return fmt.Errorf("scope %s has %d commits, not %d: %w", s, heads[s], seq, ErrAheadOfWorld)
-			}
-		}
 		news, err = world.Since(v, seen, world.Bound{Commits: limit, Bytes: worldBytes})
 		return err
 	})
 	if err != nil {
-		return world.News{}, nil, fmt.Errorf("read the world: %w", err)
+		return world.News{}, fmt.Errorf("read the world: %w", err)
 	}
-	return news, heads, nil
+	for s, seq := range seen {
+		if news.Heads[s] < seq {
+			return world.News{}, fmt.Errorf("read the world: scope %s has %d commits, not %d: %w", s, news.Heads[s], seq, ErrAheadOfWorld)
+		}
+	}
+	return news, nil
 }

@@ -161,19 +161,17 @@ func (q *query) delta(arguments []byte) error {
 		Next    int64         `json:"next"`
 		Head    int64         `json:"head"`
 	}
+	var news world.News
 	err = q.view(q.ctx, func(v world.View) (err error) {
-		if out.Head, err = v.ScopeHead(in.Scope); err != nil {
-			return err
-		}
-		if after > out.Head {
-			return &refusal{call.CodeFrontierUnknown, fmt.Sprintf("the scope %s has %d commits, not %d", in.Scope, out.Head, after)}
-		}
-		news, err := world.Since(v, call.Frontier{in.Scope: after}, world.Bound{Commits: int(min(limit, pageMost)), Bytes: pageBytes})
-		out.Commits, out.Next = q.shown(news.Commits), news.UpTo[in.Scope]
+		news, err = world.Since(v, call.Frontier{in.Scope: after}, world.Bound{Commits: int(min(limit, pageMost)), Bytes: pageBytes})
 		return err
 	})
 	if err != nil {
 		return err
+	}
+	out.Commits, out.Next, out.Head = q.shown(news.Commits), news.UpTo[in.Scope], news.Heads[in.Scope]
+	if after > out.Head {
+		return &refusal{call.CodeFrontierUnknown, fmt.Sprintf("the scope %s has %d commits, not %d", in.Scope, out.Head, after)}
 	}
 	q.seen = call.Frontier{in.Scope: out.Next}
 	return q.structured(&out)

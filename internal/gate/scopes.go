@@ -38,7 +38,7 @@ func (p *passage) barrier(ctx context.Context) *refusal {
 }
 
 // againstWorld compares the stated frontier with what is committed. What it has missed is read with it.
-func (p *passage) againstWorld(ctx context.Context) (no *refusal) {
+func (p *passage) againstWorld(ctx context.Context) *refusal {
 	if no := p.withLate(ctx); no != nil {
 		return no
 	}
@@ -47,28 +47,23 @@ func (p *passage) againstWorld(ctx context.Context) (no *refusal) {
 	for _, s := range p.scopes.Observe {
 		seen[s] = stated[s]
 	}
-	err := p.gate.o.Store.View(ctx, func(v store.View) error {
-		for _, s := range p.scopes.Observe { // of one that it only publishes to, nobody has agreed to tell how far it is
-			head, err := v.ScopeHead(s)
-			if err != nil {
-				return err
-			}
-			if head < stated[s] {
-				no = &refusal{code: call.CodeFrontierUnknown, detail: "the frontier is ahead of the world",
-					saying: fmt.Sprintf("scope %s has %d commits, not %d", s, head, stated[s])}
-				return nil
-			}
-		}
-		news, err := world.Since(v, seen, missedBound)
-		if err == nil && len(news.Commits) > 0 {
-			no = p.stale(&news)
-		}
+	var news world.News
+	if err := p.gate.o.Store.View(ctx, func(v store.View) (err error) {
+		news, err = world.Since(v, seen, missedBound)
 		return err
-	})
-	if err != nil {
+	}); err != nil {
 		return approvalRefusal(err)
 	}
-	return no
+	for _, s := range p.scopes.Observe { // of one that it only publishes to, nobody has agreed to tell how far it is
+		if head := news.Heads[s]; head < stated[s] {
+			return &refusal{code: call.CodeFrontierUnknown, detail: "the frontier is ahead of the world",
+				saying: fmt.Sprintf("scope %s has %d commits, not %d", s, head, stated[s])}
+		}
+	}
+	if len(news.Commits) > 0 {
+		return p.stale(&news)
+	}
+	return nil
 }
 
 // withLate writes the outcomes that wait for the disk: the calls that they are of have changed the world already. With those

@@ -21,18 +21,20 @@ type News struct {
 	Commits []call.Commit // oldest first; of one scope always in its order
 	UpTo    call.Frontier // what somebody has seen who knew the frontier and has read the commits
 	More    int64         // commits that did not fit
+	Heads   call.Frontier // where the scopes stand: below the frontier, if that is of another world
 }
 
 // Since reads what stands above a frontier in its scopes, as much as fits into the bound. The first commit always does, if
 // need be without its data: whoever goes on from UpTo comes to an end. A commit in two of the scopes is there for each.
 func Since(r Reader, seen call.Frontier, b Bound) (News, error) {
-	n := News{UpTo: maps.Clone(seen)}
+	n := News{UpTo: maps.Clone(seen), Heads: make(call.Frontier, len(seen))}
 	var waiting [][]call.Commit
 	for _, s := range slices.Sorted(maps.Keys(seen)) {
 		head, err := r.ScopeHead(s)
 		if err != nil {
 			return News{}, err
 		}
+		n.Heads[s] = head
 		if head <= seen[s] {
 			continue
 		}
