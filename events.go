@@ -7,10 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"maps"
 	"runtime/debug"
-	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -69,7 +66,7 @@ func (h *Host) prepareEvent(ctx context.Context, pkg string, e world.Event) worl
 	if e.Data != nil {
 		said.Raw(data, e.Data)
 	}
-	v := h.screenEvent(ctx, pkg, content.NewObject(nil).Raw("content", []byte("[]")).Raw("structuredContent", said.End()).End())
+	v := h.screenEvent(ctx, pkg, said.End())
 	// One event is one fact, whatever is made of its texts: its name is derived from what the provider calls it and from
 	// nothing that was judged.
 	sum := sha256.Sum256([]byte("event:" + pkg + ":" + e.ID))
@@ -93,7 +90,7 @@ func (h *Host) prepareEvent(ctx context.Context, pkg string, e world.Event) worl
 // left out, for it would be another scope.
 func (h *Host) scopeSays(ctx context.Context, pkg string, s call.Scope) bool {
 	said := content.NewObject(nil).String("scope", string(s)).String("words", wordsOf(string(s))).End()
-	v := h.screenEvent(ctx, pkg, content.NewObject(nil).Raw("content", []byte("[]")).Raw("structuredContent", said).End())
+	v := h.screenEvent(ctx, pkg, said)
 	return v.Withheld() || !bytes.Equal(content.Member(v.Released, "structuredContent"), said)
 }
 
@@ -107,7 +104,7 @@ func wordsOf(name string) string {
 	}, name)
 }
 
-// screenEvent runs the firewall. Its panic, like that of an inspector, withholds (F-57).
+// screenEvent runs the firewall on an object, as if a tool had answered with it. Its panic, like that of an inspector, withholds (F-57).
 func (h *Host) screenEvent(ctx context.Context, pkg string, said []byte) (v firewall.Verdict) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -118,7 +115,8 @@ func (h *Host) screenEvent(ctx context.Context, pkg string, said []byte) (v fire
 	ctx, cancel := context.WithTimeout(ctx, eventScreenTime)
 	defer cancel()
 	c, _ := h.o.Config.Provider(pkg)
-	return h.firewall.ScreenResult(ctx, said, c.Firewall.Rules, nil)
+	result := content.NewObject(nil).Raw("content", []byte("[]")).Raw("structuredContent", said).End()
+	return h.firewall.ScreenResult(ctx, result, c.Firewall.Rules, nil)
 }
 
 // holdEvent seals an event that was withheld, for somebody to look at.
@@ -133,8 +131,7 @@ func (h *Host) holdEvent(pkg, name string, e *world.Event, v *firewall.Verdict) 
 	for _, r := range v.Reasons {
 		item.Reasons = append(item.Reasons, string(r))
 	}
-	limits := evidence.Limits{MaxPayload: h.o.Config.Evidence.MaxPayload, MaxTotal: h.o.Config.Evidence.MaxBytes, Retention: h.o.Config.Evidence.Retention}
-	held, err := evidence.Hold(h.vault, item, original.End(), limits)
+	held, err := evidence.Hold(h.vault, item, original.End(), evidenceLimits(h.o.Config))
 	if err != nil {
 		h.log.Error("hold an event as evidence", "provider", pkg, "err", err)
 	}
@@ -168,7 +165,7 @@ func (h *Host) commitEvents(ctx context.Context, pkg, generation string, batch [
 			if len(facts) > 1 {
 				facts = append(facts, ',')
 			}
-			fact := content.NewObject(facts).Raw("at", placeJSON(at)).String("digest", digests[i])
+			fact := content.NewObject(facts).Raw("at", content.FrontierJSON(at)).String("digest", digests[i])
 			if held, ok := batch[i].Evidence.(*evidence.Sealed); ok && held != nil {
 				item, err := evidence.Keep(tx, *held)
 				if err != nil && !errors.Is(err, store.ErrConflict) {
@@ -185,15 +182,6 @@ func (h *Host) commitEvents(ctx context.Context, pkg, generation string, batch [
 		return tx.Append(ledger.Entry{Time: now, Kind: ledger.KindWorldCommitted, Body: body})
 	})
 	return known, err
-}
-
-// placeJSON is where a fact is, in the order of its scopes.
-func placeJSON(at world.Place) []byte {
-	o := content.NewObject(nil)
-	for _, s := range slices.Sorted(maps.Keys(at)) {
-		o.Raw(string(s), strconv.AppendInt(nil, at[s], 10))
-	}
-	return o.End()
 }
 
 // factDigest stands in the ledger for what a fact says.

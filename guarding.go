@@ -63,5 +63,9 @@ func (h *Host) newGate() (*gate.Gate, error) {
 		Logger: h.log.With("component", "gate"), Now: h.o.Now, NewID: h.o.newID, Failpoint: h.o.failpoint,
 		Budgets: budgets, Book: &h.admitted.book, Isolate: h.isolate, Approvals: &h.rules, Hub: h.hub, Hold: hold, Operator: operator.ID, Elicit: eliciting(c), Offers: offers,
 		Firewall: h.firewall, FirewallRules: func(d *call.Descriptor) firewall.Rules { return rules[d.Package].Tool(d.Name) },
-		Sealer: h.vault, Opener: h.vault, Readable: h.readable, Evidence: evidence.Limits{MaxPayload: c.Evidence.MaxPayload, MaxTotal: c.Evidence.MaxBytes, Retention: c.Evidence.Retention}})
+		Sealer: h.vault, Opener: h.vault, Readable: h.readable, Evidence: evidenceLimits(c)})
+}
+
+func evidenceLimits(c *config.Config) evidence.Limits {
+	return evidence.Limits{MaxPayload: c.Evidence.MaxPayload, MaxTotal: c.Evidence.MaxBytes, Retention: c.Evidence.Retention}
 }

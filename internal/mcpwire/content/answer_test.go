@@ -73,7 +73,7 @@ func TestS002_CallAnswer(t *testing.T) {
 var testOutcome = call.Outcome{Status: call.Failed, Delivery: call.Confirmed, Code: call.CodeToolError, CallID: "c1", Message: "It \"failed\"."}
 
 func TestWithOutcome(t *testing.T) {
-	o := string(outcomeJSON(testOutcome))
+	o := string(OutcomeJSON(testOutcome))
 	for _, tc := range []struct {
 		name, in, want string
 		modern         bool
@@ -126,7 +126,7 @@ func TestRefusalResult(t *testing.T) {
 	if !a.IsError || a.ResultType != "complete" || err != nil || text != testOutcome.Message {
 		t.Errorf("got %s: %+v, %q", got, a, text)
 	}
-	if !bytes.Equal(Member(Member(got, "_meta"), keyOutcome), outcomeJSON(testOutcome)) {
+	if !bytes.Equal(Member(Member(got, "_meta"), KeyOutcome), OutcomeJSON(testOutcome)) {
 		t.Errorf("got %s", got)
 	}
 	if bytes.Contains(RefusalResult(&call.Reply{Outcome: testOutcome}, false), []byte("resultType")) {
@@ -188,7 +188,7 @@ func FuzzWithOutcome(f *testing.F) {
 				meta[k] = string(v)
 			}
 		}
-		meta[keyOutcome] = string(outcomeJSON(testOutcome))
+		meta[KeyOutcome] = string(OutcomeJSON(testOutcome))
 		gotMeta := Member(got, "_meta")
 		checkMembers(t, gotMeta, meta)
 		want["_meta"] = string(gotMeta)

@@ -98,7 +98,7 @@ func TestR4_6_UnknownResult(t *testing.T) {
 			if members["isError"] != "true" || len(members) != map[bool]int{true: 2, false: 1}[modern] {
 				t.Errorf("members %v", members)
 			}
-			if meta := Member(got, "_meta"); Member(meta, keyOutcome) == nil || Member(meta, keyProvenance) == nil || Member(meta, ToolContract) != nil {
+			if meta := Member(got, "_meta"); Member(meta, KeyOutcome) == nil || Member(meta, keyProvenance) == nil || Member(meta, ToolContract) != nil {
 				t.Errorf("_meta %s", meta)
 			}
 		}

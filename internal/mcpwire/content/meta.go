@@ -20,7 +20,6 @@ const (
 	ownPrefix   = "org.ostiary/"
 	keyFrontier = ownPrefix + "frontier"
 	keyMissed   = ownPrefix + "missed"
-	keyOutcome  = KeyOutcome
 	keyCall     = ownPrefix + "call"
 
 	keyProvenance = ownPrefix + "provenance"

@@ -16,32 +16,33 @@ import (
 // caller has seen of the world now, and what it has missed. What a provider says under the runtime's prefix goes: it could
 // pass for ours.
 func ownMeta(meta []byte, r *call.Reply) []byte {
+	o := NewObject(nil).Raw(KeyOutcome, OutcomeJSON(r.Outcome))
+	if said := provenanceJSON(r.Provenance); said != nil {
+		o.Raw(keyProvenance, said)
+	}
+	if r.Frontier != nil {
+		o.Raw(keyFrontier, FrontierJSON(r.Frontier))
+	}
+	if len(r.Missed) > 0 {
+		o.Raw(keyMissed, missedJSON(r.Missed))
+	}
+	own := o.End()
 	if kind(meta) != '{' {
-		meta = []byte("{}")
+		return own
 	}
 	for key := range Members(meta) {
 		if len(key) >= len(ownPrefix) && strings.EqualFold(key[:len(ownPrefix)], ownPrefix) {
 			meta = ReplaceMember(make([]byte, 0, len(meta)), meta, key, nil)
 		}
 	}
-	set := func(key string, value []byte) {
+	for key, value := range Members(own) {
 		meta = ReplaceMember(make([]byte, 0, len(meta)+len(value)+len(key)+8), meta, key, value)
-	}
-	set(keyOutcome, outcomeJSON(r.Outcome))
-	if said := provenanceJSON(r.Provenance); said != nil {
-		set(keyProvenance, said)
-	}
-	if r.Frontier != nil {
-		set(keyFrontier, frontierJSON(r.Frontier))
-	}
-	if len(r.Missed) > 0 {
-		set(keyMissed, missedJSON(r.Missed))
 	}
 	return meta
 }
 
-// frontierJSON has the scopes in order.
-func frontierJSON(f call.Frontier) []byte {
+// FrontierJSON has the scopes in order.
+func FrontierJSON(f call.Frontier) []byte {
 	o := NewObject(nil)
 	for _, s := range slices.Sorted(maps.Keys(f)) {
 		o.Raw(string(s), strconv.AppendInt(nil, f[s], 10))

@@ -81,9 +81,7 @@ func RefusalResult(r *call.Reply, modern bool) []byte {
 }
 
 // OutcomeJSON is an outcome as clients are told it.
-func OutcomeJSON(o call.Outcome) []byte { return outcomeJSON(o) }
-
-func outcomeJSON(o call.Outcome) []byte {
+func OutcomeJSON(o call.Outcome) []byte {
 	b, err := o.MarshalJSON()
 	if err != nil { // only a call id could fail to marshal, and a string cannot
 		return []byte(`{"status":"unknown","delivery":"unknown"}`)

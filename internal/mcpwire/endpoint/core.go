@@ -198,7 +198,7 @@ func (e *Endpoint) prepare(req *request) (*toolCall, answer, bool) {
 			return nil, e.mismatch(req, err.Error()), false
 		}
 	}
-	return &toolCall{request: req, tool: tool, arguments: p.Arguments, progressToken: p.ProgressToken, frontier: frontier, answered: answeredBy(&p)}, answer{}, true
+	return &toolCall{request: req, tool: tool, arguments: p.Arguments, frontier: frontier, answered: answeredBy(&p)}, answer{}, true
 }
 
 // checkName compares the header with the member of the params that it repeats.

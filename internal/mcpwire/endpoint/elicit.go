@@ -62,14 +62,10 @@ func consentOf(result []byte) call.Consent {
 // inputRequired is the result that asks a modern client.
 func inputRequired(r *call.Reply) []byte {
 	ask := content.NewObject(nil).String("method", methodElicit).Raw("params", elicitParams(*r.Question)).End()
-	outcome, err := r.Outcome.MarshalJSON()
-	if err != nil { // only a call id could fail to marshal, and a string cannot
-		outcome = []byte(`{"status":"input_required","delivery":"not_sent"}`)
-	}
 	return content.NewObject(nil).String("resultType", "input_required").
 		Raw("inputRequests", content.NewObject(nil).Raw(approvalKey, ask).End()).
 		String("requestState", r.State).
-		Raw("_meta", content.NewObject(nil).Raw(content.KeyOutcome, outcome).End()).End()
+		Raw("_meta", content.NewObject(nil).Raw(content.KeyOutcome, content.OutcomeJSON(r.Outcome)).End()).End()
 }
 
 // answeredBy is what has come back with a call that was asked about; nil if it brings no state.

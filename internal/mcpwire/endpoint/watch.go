@@ -25,8 +25,7 @@ var errTooManyWatched = errors.New("too many subscriptions")
 // goroutine looks at the heads of all scopes that are watched, at most every watchPause, and only while there are any; what
 // moves in between is told once.
 type watchers struct {
-	e     *Endpoint
-	every time.Duration
+	e *Endpoint
 
 	mu    sync.Mutex // guards what follows, and the fields of each watch
 	all   map[*watch]struct{}
@@ -52,7 +51,7 @@ type watched struct {
 }
 
 func newWatchers(e *Endpoint) *watchers {
-	return &watchers{e: e, every: watchPause, all: map[*watch]struct{}{}, held: map[string]int{}, again: make(chan struct{}, 1)}
+	return &watchers{e: e, all: map[*watch]struct{}{}, held: map[string]int{}, again: make(chan struct{}, 1)}
 }
 
 func (ws *watchers) watch(principal string) *watch {
@@ -200,7 +199,7 @@ func (ws *watchers) run(ctx context.Context) {
 			}
 			signal(ws.again) // the next round, or the next goroutine, looks again
 		}
-		pause.Reset(ws.every)
+		pause.Reset(watchPause)
 	}
 }
 

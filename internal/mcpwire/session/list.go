@@ -50,7 +50,8 @@ func (d *listedDigest) setOnce(sum [32]byte) {
 
 // List reads the whole tool list, complete and stable, or fails (R2.2).
 func (s *Session) List(ctx context.Context) (provider.Listing, error) {
-	if _, again := s.listed.get(); !again {
+	_, again := s.listed.get()
+	if !again {
 		select {
 		case <-s.changed: // what was announced before the first listing is in it
 		default:
@@ -60,7 +61,9 @@ func (s *Session) List(ctx context.Context) (provider.Listing, error) {
 	if err != nil {
 		return provider.Listing{}, s.explain(ctx, err)
 	}
-	s.listed.setOnce(l.Digest())
+	if !again {
+		s.listed.setOnce(l.Digest())
+	}
 	return l, nil
 }
 
