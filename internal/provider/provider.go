@@ -128,6 +128,9 @@ func (p *Provider) Route() (gen Generation, reason Reason, ok bool) {
 }
 
 func (p *Provider) callableLocked() bool {
+	if p.builtIn { // there is no connection that could end
+		return true
+	}
 	if !p.state.Active() || p.link == nil {
 		return false
 	}
