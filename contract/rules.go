@@ -34,7 +34,7 @@ func (e *Extensions) rules(next mcp.MethodHandler) mcp.MethodHandler {
 		case unknown:
 			return unknownResult(agreed(call), r, err), nil
 		case none:
-			return failedResult(r, err), nil
+			return withWords(r, err), nil
 		default:
 			return res, err
 		}
@@ -100,8 +100,6 @@ func unknownResult(agreed bool, r *mcp.CallToolResult, err error) *mcp.CallToolR
 	}
 	return out
 }
-
-func failedResult(r *mcp.CallToolResult, err error) *mcp.CallToolResult { return withWords(r, err) }
 
 // withWords is a tool error with the content of a result, or with the words of an error where there is no result.
 func withWords(r *mcp.CallToolResult, err error) *mcp.CallToolResult {

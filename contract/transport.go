@@ -105,12 +105,8 @@ func (c *conn) Write(ctx context.Context, m jsonrpc.Message) error {
 		return c.Connection.Write(ctx, m)
 	}
 	// From this answer on the client can take events, and not before it: events wait until it is written.
-	select {
-	case c.turn <- struct{}{}:
-	case <-c.gone:
-		return errGone
-	case <-ctx.Done():
-		return ctx.Err()
+	if err := c.takeTurn(ctx); err != nil {
+		return err
 	}
 	defer func() { <-c.turn }()
 	c.mu.Lock()
@@ -171,15 +167,23 @@ const eventLevel = "info"
 
 var errGone = errors.New("the connection has ended")
 
-// send writes a notification. It returns when ctx ends even if the client does not read; the notification may then still
-// go out, and the next one waits for it.
-func (c *conn) send(ctx context.Context, m *jsonrpc.Request) error {
+// takeTurn waits until nothing else is written.
+func (c *conn) takeTurn(ctx context.Context) error {
 	select {
 	case c.turn <- struct{}{}:
+		return nil
 	case <-c.gone:
 		return errGone
 	case <-ctx.Done():
 		return ctx.Err()
+	}
+}
+
+// send writes a notification. It returns when ctx ends even if the client does not read; the notification may then still
+// go out, and the next one waits for it.
+func (c *conn) send(ctx context.Context, m *jsonrpc.Request) error {
+	if err := c.takeTurn(ctx); err != nil {
+		return err
 	}
 	written := make(chan error, 1)
 	go func() {
