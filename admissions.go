@@ -36,13 +36,7 @@ type admissions struct {
 func (h *Host) admitOffers(ctx context.Context) error {
 	h.admitted.mu.Lock()
 	defer h.admitted.mu.Unlock()
-	var offers []admission.Offer
-	for _, p := range h.providers.Providers() {
-		if c := p.Catalog(); c != nil {
-			offers = append(offers, offerOf(p, descriptorsOf(c)))
-		}
-	}
-	if err := h.checkLock(offers); err != nil {
+	if err := h.checkLock(); err != nil {
 		return err
 	}
 	for _, p := range h.providers.Providers() {
@@ -302,21 +296,26 @@ func (h *Host) drifted(pkg, rawName string) bool {
 	return false
 }
 
+// heldIn counts the tools of a catalog that cannot be used until somebody has looked.
+func (h *Host) heldIn(c *provider.Catalog) (n int) {
+	for _, t := range c.Tools {
+		if h.admitted.book.Check(t.Descriptor) != nil {
+			n++
+		}
+	}
+	return n
+}
+
 // waiting says of which providers tools cannot be used until somebody has looked, and what to do: where all that is offered
 // is as it was admitted there is nothing to admit.
 func (h *Host) waiting() (out []string) {
 	settled := h.admitted.settled.Load()
 	for _, p := range h.providers.Providers() {
-		c, n := p.Catalog(), 0
+		c := p.Catalog()
 		if c == nil {
 			continue
 		}
-		for _, t := range c.Tools {
-			if h.admitted.book.Check(t.Descriptor) != nil {
-				n++
-			}
-		}
-		pkg := p.Profile.Package
+		n, pkg := h.heldIn(c), p.Profile.Package
 		switch {
 		case n > 0 && settled != nil && (*settled)[pkg]:
 			out = append(out, fmt.Sprintf("provider %s: %d of %d tools are in quarantine, though they are offered as they were admitted (ostiary drift %s shows what releases them)", pkg, n, len(c.Tools), pkg))
@@ -328,9 +327,15 @@ func (h *Host) waiting() (out []string) {
 }
 
 // checkLock holds what is offered against the lock.
-func (h *Host) checkLock(offers []admission.Offer) error {
+func (h *Host) checkLock() error {
 	if h.lock == nil {
 		return nil
+	}
+	var offers []admission.Offer
+	for _, p := range h.providers.Providers() {
+		if c := p.Catalog(); c != nil {
+			offers = append(offers, offerOf(p, descriptorsOf(c)))
+		}
 	}
 	differences, err := admission.CheckLocked(*h.lock, offers)
 	if err != nil {

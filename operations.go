@@ -142,11 +142,7 @@ func (h *Host) Status(context.Context) (Status, error) {
 		st := p.Status()
 		st.Events = h.eventStats(st.Package)
 		if c := p.Catalog(); c != nil {
-			for _, t := range c.Tools {
-				if h.admitted.book.Check(t.Descriptor) != nil {
-					st.Held++
-				}
-			}
+			st.Held = h.heldIn(c)
 		}
 		s.Providers = append(s.Providers, st)
 	}
@@ -168,14 +164,10 @@ func (h *Host) Status(context.Context) (Status, error) {
 
 // heldOf are the tools of an export that clients see and cannot use until somebody has looked.
 func (h *Host) heldOf(info *ExportInfo) (held []string) {
-	for _, e := range h.o.Config.Exports {
-		if e.Name != info.Name {
-			continue
-		}
-		for _, t := range e.Tools {
-			if tool, ok := h.registry.Tool(t.ID); ok && slices.Contains(info.Tools, t.Name) && h.admitted.book.Check(tool.Descriptor) != nil {
-				held = append(held, t.Name)
-			}
+	e, _ := h.o.Config.Export(info.Name)
+	for _, t := range e.Tools {
+		if tool, ok := h.registry.Tool(t.ID); ok && slices.Contains(info.Tools, t.Name) && h.admitted.book.Check(tool.Descriptor) != nil {
+			held = append(held, t.Name)
 		}
 	}
 	return held

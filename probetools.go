@@ -18,7 +18,7 @@ import (
 
 // The extensions that the gateway knows.
 const (
-	toolContract = "org.aurorabot/tool-contract"
+	toolContract = content.ToolContract
 	worldEvents  = "org.aurorabot/world-events"
 )
 
