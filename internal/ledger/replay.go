@@ -283,8 +283,8 @@ func (r *replay) call() {
 	if r.intent != nil && r.intent.Pruned == 0 {
 		p.Intent = r.intent.Seq
 		if r.body(r.intent, &r.sent) {
-			r.request(r.intent, &r.sent, map[string]string{"descriptor": r.sent.Descriptor, "effect": r.sent.Effect, "generation": r.sent.Generation,
-				"provider": r.sent.Provider, "rule": r.sent.Rule, "schema": r.sent.Schema})
+			r.request(r.intent, &r.sent, [2]string{"descriptor", r.sent.Descriptor}, [2]string{"effect", r.sent.Effect}, [2]string{"generation", r.sent.Generation},
+				[2]string{"provider", r.sent.Provider}, [2]string{"rule", r.sent.Rule}, [2]string{"schema", r.sent.Schema})
 		}
 	}
 	if r.end == nil || r.end.Pruned > 0 || !r.body(r.end, &r.ended) {
@@ -298,7 +298,7 @@ func (r *replay) call() {
 	}
 	if r.end.Kind == KindCallRefused {
 		p.Outcome.Status, p.Outcome.Delivery = call.Failed.String(), call.NotSent.String()
-		r.request(r.end, e, map[string]string{"code": string(e.Code), "stage": e.Stage})
+		r.request(r.end, e, [2]string{"code", string(e.Code)}, [2]string{"stage", e.Stage})
 		if decided(e.Code) {
 			r.gap(r.end.Seq, BlockedByPolicy, "the call was refused: %s", e.Code)
 			if e.Code == call.CodeDenied && e.Rule == "" {
@@ -327,17 +327,19 @@ func (r *replay) body(rec *Record, into *callBody) bool {
 	return true
 }
 
-// request takes over who asked for what. must are members that no such record is without.
-func (r *replay) request(rec *Record, b *callBody, must map[string]string) {
+// request takes over who asked for what. must are further members that no such record is without, by name.
+func (r *replay) request(rec *Record, b *callBody, must ...[2]string) {
 	p := &r.out.Path
 	p.Principal, p.Session, p.Trace = rec.Principal, rec.Session, b.Trace
 	p.Request = Request{Seq: rec.Seq, Time: rec.Time, Export: b.Export, Tool: b.Tool, Effect: b.Effect, Arguments: b.Arguments}
 	p.Provider = Attachment{b.Provider, b.Generation, b.Descriptor, b.Schema}
 	p.Policy = Policy{b.Rule, b.Policy}
-	must["tool"], must["digest of the arguments"] = b.Tool, b.Arguments.SHA256
-	for _, name := range [...]string{"tool", "digest of the arguments", "descriptor", "effect", "generation", "provider", "rule", "schema", "code", "stage"} {
-		if v, ok := must[name]; ok && v == "" && (name != "tool" || rec.Kind == KindCallIntent) {
-			r.invalid(rec.Seq, "%s has no %s", rec.Kind, name)
+	if rec.Kind == KindCallIntent && b.Tool == "" {
+		r.invalid(rec.Seq, "%s has no tool", rec.Kind)
+	}
+	for _, m := range append([][2]string{{"digest of the arguments", b.Arguments.SHA256}}, must...) {
+		if m[1] == "" {
+			r.invalid(rec.Seq, "%s has no %s", rec.Kind, m[0])
 		}
 	}
 	switch {
