@@ -64,11 +64,16 @@ func (r *Rules) Ask(tx Tx, q Question, now time.Time) (Request, error) {
 			}
 		}
 	}
+	return r.put(tx, q, b, "", now)
+}
+
+// put makes a request of a question that has not been asked before.
+func (r *Rules) put(tx Tx, q Question, b Binding, evidence string, now time.Time) (Request, error) {
 	if _, ok, err := tx.Approval(q.ID); err != nil || ok {
 		return Request{}, errors.Join(err, fmt.Errorf("ask for approval: the id %q has been used", q.ID))
 	}
 	n := Request{
-		ID: q.ID, CallID: q.Call.ID, Binding: b, Export: q.Export, Provider: q.Provider, Sensitivity: q.Sensitivity,
+		ID: q.ID, CallID: q.Call.ID, Binding: b, Evidence: evidence, Export: q.Export, Provider: q.Provider, Sensitivity: q.Sensitivity,
 		Description: q.Description, Created: now, Expires: now.Add(r.RequestLife),
 	}
 	return n, tx.PutApproval(n)

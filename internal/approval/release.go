@@ -2,7 +2,6 @@ package approval
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/ostiary/ostiary/call"
@@ -29,15 +28,8 @@ func (r *Rules) AskRelease(tx Tx, q Question, evidence string, now time.Time) (R
 	if err := r.crowded(tx, q.Call.Principal, now); err != nil {
 		return Request{}, err
 	}
-	id := ReleaseID(q.Call.ID)
-	if _, ok, err := tx.Approval(id); err != nil || ok {
-		return Request{}, errors.Join(err, fmt.Errorf("ask to release a result: the id %q has been used", id))
-	}
-	n := Request{
-		ID: id, CallID: q.Call.ID, Binding: b, Evidence: evidence, Export: q.Export, Provider: q.Provider, Sensitivity: q.Sensitivity,
-		Description: q.Description, Created: now, Expires: now.Add(r.RequestLife),
-	}
-	return n, tx.PutApproval(n)
+	q.ID = ReleaseID(q.Call.ID)
+	return r.put(tx, q, b, evidence, now)
 }
 
 // release agrees to release a result.
