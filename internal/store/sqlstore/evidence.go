@@ -40,10 +40,11 @@ type heldChange struct {
 	share         evidence.Share
 }
 
+func newHeldState(committed *sql.DB) heldState {
+	return heldState{committed: committed, shares: map[string]evidence.Share{}, rows: map[evidence.ID]*heldRow{}}
+}
+
 func (h *heldState) put(id evidence.ID, row *heldRow) {
-	if h.rows == nil {
-		h.rows = map[evidence.ID]*heldRow{}
-	}
 	pkg := row.item.Provider
 	h.changes = append(h.changes, heldChange{id, h.rows[id], h.size, h.nextSeq, pkg, h.shares[pkg]})
 	h.rows[id] = row
@@ -52,9 +53,6 @@ func (h *heldState) put(id evidence.ID, row *heldRow) {
 // grow counts n bytes more, or fewer, of an item's payload.
 func (h *heldState) grow(i *evidence.Item, n int64) {
 	h.size += n
-	if h.shares == nil {
-		h.shares = map[string]evidence.Share{}
-	}
 	s := h.shares[i.Provider]
 	s.All += n
 	if i.Direction == evidence.Event {
@@ -68,9 +66,7 @@ func (h *heldState) rewind(n int) {
 	for i := len(h.changes) - 1; i >= n; i-- {
 		c := h.changes[i]
 		h.size, h.nextSeq = c.size, c.nextSeq
-		if h.shares != nil { // else nothing was counted
-			h.shares[c.provider] = c.share
-		}
+		h.shares[c.provider] = c.share
 		if c.row == nil {
 			delete(h.rows, c.id)
 		} else {
@@ -207,7 +203,6 @@ func (s *Store) writeHeld() error {
 // loadHeld reads how much evidence there is, and of whom.
 func (s *Store) loadHeld(v *view) error {
 	h := &s.state.held
-	h.size, h.shares = 0, nil
 	if err := v.tx.QueryRowContext(v.ctx, sqlEvidenceSeq).Scan(&h.nextSeq); err != nil {
 		return fmt.Errorf("read size of evidence: %w", err)
 	}
@@ -221,9 +216,6 @@ func (s *Store) loadHeld(v *view) error {
 		var share evidence.Share
 		if err := rows.Scan(&pkg, &share.All, &share.Events); err != nil {
 			return fmt.Errorf("read size of evidence: %w", err)
-		}
-		if h.shares == nil {
-			h.shares = map[string]evidence.Share{}
 		}
 		h.shares[pkg] = share
 		h.size += share.All

@@ -126,7 +126,7 @@ func open(ctx context.Context, o Options) (_ *Store, err error) {
 	s := &Store{
 		o: o, whole: whole, lock: lock, conn: c, readers: readers, health: newHealth(o.StallAfter, o.Logger),
 		queue: make(chan *op, o.MaxQueue), urgent: make(chan struct{}, 1), closing: make(chan struct{}), finished: make(chan struct{}),
-		state:        state{intents: map[call.ID]*intent{}, taints: newTaintState(c), held: heldState{committed: lookups}, world: newWorldState(lookups, c)},
+		state:        state{intents: map[call.ID]*intent{}, taints: newTaintState(c), held: newHeldState(lookups), world: newWorldState(lookups, c)},
 		companyTimer: stoppedTimer(), checkpointTimer: stoppedTimer(),
 	}
 	if err := s.loadKey(ctx); err != nil {
