@@ -77,15 +77,10 @@ func (o *options) events(ctx context.Context, out io.Writer) error {
 		fmt.Fprintf(out, "One provider sends %d events a second, in bursts of 10 ms; %d callers call a tool of another one (durable ledger), %d pairs of slices of %s with and without events.\n\n",
 			eventRate, eventCallers, o.eventRounds, o.eventSlice)
 		fmt.Fprintf(out, "| calls/s without events | with | ratio within a pair: median | lowest | highest | events received | became facts | lost | MiB resident before | after |\n|---|---|---|---|---|---|---|---|---|---|\n")
-		fmt.Fprintf(out, "| %.0f | %.0f | %.2f | %.2f | %.2f | %d | %d | 0 | %.1f | %.1f |\n\n", median(quiet), median(busy), median(ratios), ratios[0], ratios[len(ratios)-1],
+		fmt.Fprintf(out, "| %.0f | %.0f | %.2f | %.2f | %.2f | %d | %d | 0 | %.1f | %.1f |\n\n", stats.Median(quiet), stats.Median(busy), stats.Median(ratios), ratios[0], ratios[len(ratios)-1],
 			st.Received, st.Committed, stats.MiB(before), stats.MiB(after))
 		return nil
 	})
-}
-
-func median(v []float64) float64 {
-	v = slices.Sorted(slices.Values(v))
-	return v[len(v)/2]
 }
 
 // rate is how many calls a second go through for a while.
