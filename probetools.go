@@ -19,7 +19,7 @@ import (
 // The extensions that the gateway knows.
 const (
 	toolContract = content.ToolContract
-	worldEvents  = "org.aurorabot/world-events"
+	worldEvents  = content.WorldEvents
 )
 
 // What of a server is looked at.

@@ -2,8 +2,11 @@ package content
 
 import "github.com/ostiary/ostiary/call"
 
-// ToolContract names the tool-contract extension, among capabilities and in _meta (R4).
-const ToolContract = "org.aurorabot/tool-contract"
+// The extensions, as they are named among capabilities; tool-contract also in _meta (R4, R5).
+const (
+	ToolContract = "org.aurorabot/tool-contract"
+	WorldEvents  = "org.aurorabot/world-events"
+)
 
 // ContractCode is what a result says of its own effect, where the contract was negotiated (R4.6): contract_unknown if its
 // metadata is strictly {"status": "unknown"}, contract_invalid if it is anything else, "" if there is none.

@@ -8,7 +8,7 @@ import (
 
 // The world-events extension (R5), and where servers of the handshake era said the same.
 const (
-	worldEvents = "org.aurorabot/world-events"
+	worldEvents = content.WorldEvents
 	eventMethod = "notifications/" + worldEvents + "/event"
 	eventLogger = "aurora/event"
 	eventLevel  = "info"
