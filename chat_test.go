@@ -45,10 +45,7 @@ world  = ["chat:*"]
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	g := &gateway{t: t, dir: dir, path: path, env: map[string]string{"OSTIARY_TOKEN": testToken}}
-	g.start()
-	t.Cleanup(func() { g.stop() })
-	return g
+	return startOn(t, dir, path)
 }
 
 // R4.8, R4.6, R5.1, R5.4: what a server says that is made with the package contract is what the gateway makes of it, in both

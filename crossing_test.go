@@ -37,7 +37,13 @@ type gateway struct {
 func startGateway(t testing.TB, tables string, args ...string) *gateway {
 	t.Helper()
 	dir := t.TempDir()
-	g := &gateway{t: t, dir: dir, path: writeConfig(t, dir, tables, args...), env: map[string]string{"OSTIARY_TOKEN": testToken}}
+	return startOn(t, dir, writeConfig(t, dir, tables, args...))
+}
+
+// startOn starts a gateway on a configuration, and looks at what it has left behind when it has stopped.
+func startOn(t testing.TB, dir, path string) *gateway {
+	t.Helper()
+	g := &gateway{t: t, dir: dir, path: path, env: map[string]string{"OSTIARY_TOKEN": testToken}}
 	g.start()
 	t.Cleanup(func() {
 		g.stop()
@@ -488,18 +494,7 @@ func TestR7_4_Expired(t *testing.T) {
 	var late atomic.Int64
 	o := g.options()
 	o.Now = func() time.Time { return time.Now().Add(time.Duration(late.Load())) }
-	h, err := ostiary.New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := h.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	g.Host, g.stop = h, func() {
-		if err := h.Stop(context.Background()); err != nil {
-			t.Error(err)
-		}
-	}
+	g.startWith(o)
 	must(t, g.ask("write_note", `{"text":"one"}`), `"code":"approval_pending"`)
 	first := g.wait()
 	late.Store(int64(2 * time.Hour))

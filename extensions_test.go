@@ -45,10 +45,7 @@ naming = "raw"
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	g := &gateway{t: t, dir: dir, path: path, env: map[string]string{"OSTIARY_TOKEN": testToken}}
-	g.start()
-	t.Cleanup(func() { g.stop() })
-	return g
+	return startOn(t, dir, path)
 }
 
 func quoted(words []string) []string {

@@ -255,18 +255,11 @@ func TestF09_ClockJumps(t *testing.T) {
 	var off atomic.Int64
 	o := g.options()
 	o.Now = func() time.Time { return time.Now().Add(time.Duration(off.Load())) }
-	h, err := ostiary.New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := h.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	g.Host, g.stop = h, func() {
+	g.startWith(o)
+	stop := g.stop
+	g.stop = func() {
 		off.Store(0)
-		if err := h.Stop(context.Background()); err != nil {
-			t.Error(err)
-		}
+		stop()
 	}
 	grant := func(arguments, text string) {
 		must(t, g.ask("write_note", arguments), `"code":"approval_pending"`)

@@ -474,15 +474,7 @@ func TestR5_6_TheWorldMovesMeanwhile(t *testing.T) {
 	if got := strings.Join(f.kinds(t, r.Outcome.CallID), " "); got != "call.refused" {
 		t.Errorf("recorded %q", got)
 	}
-	asked := make(chan approval.ID, 1)
-	request := call.Request{Principal: alice, Session: "s", Tool: "aur.mcp.p.ask", Arguments: []byte(`{"n":1}`), Frontier: call.Frontier{own: 1}}
-	request.Progress = func(p call.Progress) {
-		_, id, _ := strings.Cut(p.Message, "request ")
-		select {
-		case asked <- approval.ID(id):
-		default:
-		}
-	}
+	request, asked := askingFrom(call.Frontier{own: 1})
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		id := <-asked
@@ -541,15 +533,7 @@ func TestR5_6_AnOutcomeThatIsLateIsNotPassedBy(t *testing.T) {
 	f.options.Hold = time.Minute
 	f.remake(t)
 	plain := f.answer
-	asked := make(chan approval.ID, 1)
-	request := call.Request{Principal: alice, Session: "s", Tool: "aur.mcp.p.ask", Arguments: []byte(`{"n":1}`), Frontier: call.Frontier{own: 0}}
-	request.Progress = func(p call.Progress) {
-		_, id, _ := strings.Cut(p.Message, "request ")
-		select {
-		case asked <- approval.ID(id):
-		default:
-		}
-	}
+	request, asked := askingFrom(call.Frontier{own: 0})
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		id := <-asked
@@ -674,4 +658,16 @@ func TestR5_6_WorldAndLedgerAgree(t *testing.T) {
 	if err := worldAgrees(s); err != nil {
 		t.Error(err)
 	}
+}
+
+// askingFrom is a call that needs approval, from a frontier, and where the name of its request appears.
+func askingFrom(f call.Frontier) (call.Request, <-chan approval.ID) {
+	asked := make(chan approval.ID, 1)
+	return call.Request{Principal: alice, Session: "s", Tool: "aur.mcp.p.ask", Arguments: []byte(`{"n":1}`), Frontier: f, Progress: func(p call.Progress) {
+		_, id, _ := strings.Cut(p.Message, "request ")
+		select {
+		case asked <- approval.ID(id):
+		default:
+		}
+	}}, asked
 }
